@@ -1,6 +1,8 @@
 """Context variables of a request: its id, for logs, events and audit rows, its client's address, and its door."""
 
 import contextvars
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -9,6 +11,11 @@ request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", d
 
 # The address by which failed sign-ins are counted (metalake.addresses.client_of); "" outside of requests.
 address: contextvars.ContextVar[str] = contextvars.ContextVar("address", default="")
+
+
+def this_process() -> str:
+    """The host and the id of this process, as rows name it."""
+    return f"{socket.gethostname()[:80]} {os.getpid()}"
 
 
 class Door(NamedTuple):

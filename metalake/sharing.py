@@ -7,8 +7,6 @@ reports where it differs, and its outbox leaves the work that it cannot do to pr
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +20,7 @@ from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from metalake.context import this_process
 from metalake.models import Differing, Outbox, Shared
 
 log = logging.getLogger(__name__)
@@ -123,7 +122,7 @@ tell = Reporter().tell
 
 
 def _store(current: list[Difference]) -> None:
-    me, now = f"{socket.gethostname()} {os.getpid()}", timezone.now()
+    me, now = this_process(), timezone.now()
     with transaction.atomic():
         Differing.objects.filter(process=me).delete()
         Differing.objects.filter(seen_at__lt=now - SHOWN_FOR).delete()

@@ -6,24 +6,20 @@ With a broker, celery beat reads the rows; without one, the server's own rounds 
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any
 
-from django.conf import settings
-from django.db.models import F, QuerySet
-from django.utils import timezone
+from django.db.models import QuerySet
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from catalogs.models import Catalog
+from metalake import clocks
+from metalake.clocks import LONGEST_NAME
 from metalake.errors import NotFound
 from metalake.kinds import Kind
 from outside import refresh
 from providers.settings import REFRESH_INTERVAL, seconds_of
 
-log = logging.getLogger(__name__)
-
 TASK = "metalake.scheduled_refresh"
-LONGEST_NAME = 200  # of a row of django-celery-beat
 OURS = r"^\[[0-9]+\]$"  # the form that `_arguments` writes; rows that operators wrote may have others
 
 
@@ -81,24 +77,4 @@ def begin(catalog_id: int) -> None:
 
 def begin_due() -> int:
     """Begin the runs that are due, unless celery beat does it; how many were begun."""
-    if settings.METALAKE_BROKER_URL:
-        return 0
-    begun = 0
-    for task in PeriodicTask.objects.filter(task=TASK, enabled=True):
-        try:
-            begun += _begin_if_due(task)
-        except Exception:  # an operator may have written a schedule that cannot be read
-            log.exception("the schedule %r is passed over", task.name)
-    return begun
-
-
-def _begin_if_due(task: PeriodicTask) -> bool:
-    (catalog_id,) = json.loads(task.args)
-    if not Catalog.objects.filter(pk=catalog_id).exists():
-        return False
-    is_due, _ = task.schedule.is_due(task.last_run_at or task.date_changed)
-    mine = PeriodicTask.objects.filter(pk=task.pk, last_run_at=task.last_run_at)
-    begins = is_due and mine.update(last_run_at=timezone.now(), total_run_count=F("total_run_count") + 1)
-    if begins:
-        begin(catalog_id)
-    return bool(begins)
+    return clocks.ring_due(TASK, begin, rings_for=lambda catalog_id: Catalog.objects.filter(pk=catalog_id).exists())

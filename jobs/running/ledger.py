@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -22,6 +20,7 @@ from jobs.services import leaving
 from jobs.services.runs import command_of, run_event
 from jobs.services.templates import Template, load_template
 from metalake import leases
+from metalake.context import this_process
 from metalake.errors import Forbidden, NotFound
 from metalake.events import record
 from metalake.kinds import Kind
@@ -44,15 +43,11 @@ def take() -> JobRun | None:
     """Take the oldest run that waits."""
     waiting = JobRun.objects.filter(status=Status.QUEUED)
     for run in waiting.order_by("queued_at", "pk")[:20]:
-        fields = {"status": Status.STARTED, "started_at": timezone.now(), "worker": _here()}
+        fields = {"status": Status.STARTED, "started_at": timezone.now(), "worker": this_process()}
         if leases.take(waiting, run.pk, run.fence, LEASE, **fields):
             run.refresh_from_db()
             return run
     return None
-
-
-def _here() -> str:
-    return f"{socket.gethostname()} {os.getpid()}"
 
 
 def actor_of(run: JobRun) -> Actor:

@@ -9,12 +9,11 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from celery.schedules import crontab
-from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask, PeriodicTasks
 
@@ -28,6 +27,8 @@ from catalogs.services.holding import Locks, write_to
 from jobs.models import JobRun, Schedule
 from jobs.services import runs
 from jobs.services.templates import load_template
+from metalake import clocks
+from metalake.clocks import LONGEST_NAME
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.events import event_of, record
 from metalake.hierarchy import check_strict
@@ -37,7 +38,6 @@ log = logging.getLogger(__name__)
 
 TASK = "metalake.scheduled_job"
 KIND = "schedule"
-LONGEST_NAME = 200  # of a row of django-celery-beat
 NOT_ENDED = "The run before has not ended."
 
 
@@ -254,24 +254,4 @@ def begin(schedule_id: int) -> JobRun | None:
 
 def begin_due() -> int:
     """Start the runs that are due, unless celery beat does it; how many clocks rang."""
-    if settings.METALAKE_BROKER_URL:
-        return 0
-    count = 0
-    for clock in PeriodicTask.objects.filter(task=TASK, enabled=True):
-        try:
-            count += _begin_if_due(clock)
-        except Exception:  # an operator may have written a schedule that cannot be read
-            log.exception("the schedule %r is passed over", clock.name)
-    return count
-
-
-def _begin_if_due(clock: PeriodicTask) -> bool:
-    now = datetime.now(UTC)
-    if (clock.start_time and now < clock.start_time) or (clock.expires and now >= clock.expires):
-        return False
-    is_due, _ = clock.schedule.is_due(clock.last_run_at or clock.date_changed)
-    mine = PeriodicTask.objects.filter(pk=clock.pk, last_run_at=clock.last_run_at)
-    if not is_due or not mine.update(last_run_at=now, total_run_count=F("total_run_count") + 1):
-        return False
-    begin(*json.loads(clock.args))
-    return True
+    return clocks.ring_due(TASK, begin)

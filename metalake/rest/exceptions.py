@@ -115,6 +115,11 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
     return error_response(known)
 
 
+def error_line(error: Exception) -> bytes:
+    """A failure as the last line of an answer that is streamed as lines of JSON."""
+    return b'{"error":' + render_error(error).content + b"}\n"
+
+
 def _known(error: Exception) -> MetalakeError | None:
     """The failure as one of our errors; None if it is unforeseen."""
     match error:
