@@ -172,8 +172,8 @@ def _securables(ids: Iterable[int]) -> Iterator[tuple]:
         yield from Securable.objects.filter(pk__in=some).values_list(*Node._fields, "lineage")
 
 
-def batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items in lists of BATCH, as many as one statement may name."""
+def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
+    """The items in lists of this size, by default as many as one statement may name."""
     waiting = iter(items)
-    while some := list(islice(waiting, BATCH)):
+    while some := list(islice(waiting, size)):
         yield some

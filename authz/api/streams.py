@@ -16,7 +16,7 @@ from authz.wire import streams as wire
 from authz.wire.access import read_moment
 from metalake.bodies import NDJSON
 from metalake.errors import Invalid
-from metalake.rest.exceptions import render_error
+from metalake.rest.exceptions import error_line
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import quote
 
@@ -94,7 +94,7 @@ def _lines(head: dict[str, Any], batches: Iterable[Iterable[dict[str, Any]]]) ->
         for lines in batches:
             yield b"".join(map(_line, lines))
     except Exception as failure:
-        yield b'{"error":' + render_error(failure).content + b"}\n"
+        yield error_line(failure)
         return
     yield _line({"end": True})
 

@@ -6,12 +6,10 @@ import atexit
 import hashlib
 import logging
 import os
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, TypeVar
 
 import orjson
@@ -20,6 +18,8 @@ from django.db import DatabaseError, close_old_connections, connection
 from authz import asked
 from authz.asked import HOUR, Count, Counts, Question
 from authz.models import UseCaller, UseObject, UseQuestion, UseWriter
+from authz.objects import batches
+from metalake.context import this_process
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Writer(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="record of use", daemon=True)
-        self.process = f"{socket.gethostname()[:80]} {os.getpid()} {os.urandom(4).hex()}"
+        self.process = f"{this_process()} {os.urandom(4).hex()}"
         self.ends = threading.Event()
         self._turn = threading.Lock()
         self._last_word = 0.0
@@ -80,7 +80,7 @@ class Writer(threading.Thread):
     def _write_all(self, counts: Counts) -> None:
         left = dict(counts)
         try:
-            for some in _batches(counts):
+            for some in batches(counts, AT_ONCE):
                 self._add({question: counts[question] for question in some})
                 for question in some:
                     del left[question]
@@ -166,12 +166,6 @@ def _seconds(question: Question, count: Count) -> tuple[int, int]:
     """The first and the last second of the hour."""
     began = question.hour * HOUR
     return int(count.first - began), min(int(count.last - began), HOUR - 1)
-
-
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    waiting = iter(items)
-    while some := list(islice(waiting, AT_ONCE)):
-        yield some
 
 
 _writers: dict[int, Writer] = {}  # by process, since a fork inherits the one of its parent

@@ -19,7 +19,7 @@ from metalake.errors import Invalid, at
 from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Privilege
-from metalake.rest.exceptions import render_error
+from metalake.rest.exceptions import error_line
 from metalake.wire import Body, Moment, Reply, kind_of, quote, utc, written
 
 LINES_AT_ONCE = 500
@@ -225,7 +225,7 @@ def lines(objects: Iterator[Reached]) -> Iterator[bytes]:
                 yield b"".join(some)
                 some.clear()
     except Exception as failure:
-        some += (b'{"error":', render_error(failure).content, b"}\n")
+        some.append(error_line(failure))
     yield b"".join(some)
 
 

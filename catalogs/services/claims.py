@@ -39,19 +39,6 @@ def lock_claims(catalog_id: int) -> None:
     list(Catalog.objects.select_for_update(no_key=True).filter(pk=catalog_id).values_list("pk"))
 
 
-def claim(
-    actor: Actor,
-    own_files: MetadataFiles,
-    securable_id: int,
-    places: list[str],
-    *,
-    kind: Kind = Kind.TABLE,
-    fresh: Collection[str] = (),
-) -> None:
-    """Give an object these places, as `to_claim` checks them."""
-    insert(to_claim(actor, own_files, securable_id, places, kind=kind, fresh=fresh))
-
-
 def to_claim(
     actor: Actor,
     own_files: MetadataFiles,
@@ -61,7 +48,9 @@ def to_claim(
     kind: Kind = Kind.TABLE,
     fresh: Collection[str] = (),
 ) -> Into:
-    """The rows that give it these places. Raises Invalid if one overlaps another's, Forbidden for a reserved one.
+    """The rows that give an object these places.
+
+    Raises Invalid if one overlaps another's, Forbidden for a reserved one.
 
     The caller has called `lock_claims`. `fresh` are new folders with unique names, which are not compared with
     reservations.
@@ -96,7 +85,7 @@ def _require_apart(places: Collection[str], kind: Kind, *, but_of: int = 0) -> N
 def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[str]) -> None:
     """Change the places that a table or view writes to. Former ones stay claimed, since live files may be in them.
 
-    Raises Invalid for too many former places, and what `claim` raises. One statement if nothing changes.
+    Raises Invalid for too many former places, and what `to_claim` raises. One statement if nothing changes.
     """
     claimed: dict[str, Any] = dict(fetch(_CLAIMED, [located.id]))
     if sorted(place for place, since in claimed.items() if since is None) == places:
@@ -104,7 +93,7 @@ def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[
     mine = LocationClaim.objects.filter(securable_id=located.id)
     if new := [place for place in places if place not in claimed]:
         lock_claims(own_files.catalog_id)
-        claim(actor, own_files, located.id, new, kind=located.kind)
+        insert(to_claim(actor, own_files, located.id, new, kind=located.kind))
     mine.filter(location__in=places).update(former_since=None)
     left = [place for place, since in claimed.items() if since is None and place not in places]
     covered = [place for place in left if any(locations.is_under(place, other) for other in places)]
