@@ -332,6 +332,16 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     own.stop()
 
 
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[OwnRedis]:
+    """A Redis of the test's own, which it may stop."""
+    needs("redis")
+    (folder := tmp_path / "redis").mkdir()
+    own = OwnRedis(folder)
+    yield own
+    own.stop()
+
+
 # -- A browser
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -176,3 +177,14 @@ class Wire:
             RAW_URI=f"/api/{path}",
         )
         return answer.status_code, json.loads(answer.content)
+
+    def pages(self, path: str, size: int, *, user: str = "olga") -> Iterator[dict[str, Any]]:
+        """The answers of all pages of this size, each of which has to be a success."""
+        query = f"{path}?limit={size}"
+        while True:
+            status, page = self("GET", query, user=user)
+            assert status == 200, page
+            yield page
+            if "nextPageToken" not in page:
+                return
+            query = f"{path}?limit={size}&pageToken={page['nextPageToken']}"

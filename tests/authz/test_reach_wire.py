@@ -47,14 +47,10 @@ def test_paging_in_any_size_gives_the_same(readers: World, wire: Wire) -> None:
     ]
     assert len(whole["objects"]) == 12
     for size in (1, 2, 5, 16):
-        objects, query = [], f"limit={size}"
-        while True:
-            status, page = wire("GET", f"{ACCESS}/users/mia?{query}", user="mia")
-            assert status == 200 and len(page["objects"]) <= size
+        objects = []
+        for page in wire.pages(f"{ACCESS}/users/mia", size, user="mia"):
+            assert len(page["objects"]) <= size
             objects += page["objects"]
-            if "nextPageToken" not in page:
-                break
-            query = f"limit={size}&pageToken={page['nextPageToken']}"
         assert objects == whole["objects"]
 
 
@@ -105,15 +101,8 @@ def test_who_reaches_an_object_on_the_wire(readers: World, wire: Wire) -> None:
     assert [a["user"] for a in wire("GET", path)[1]["access"]] == ["olga"]
     path = f"{ACCESS}/objects/metalake/acme?limit=1"
     assert [a["user"] for a in wire("GET", path)[1]["access"]] == ["olga"]
-    path = f"{ACCESS}/objects/catalog/lake?limit=1"
-    found = []
-    for _ in range(3):
-        page = wire("GET", path)[1]
-        found += [a["user"] for a in page["access"]]
-        if "nextPageToken" not in page:
-            break
-        path = f"{ACCESS}/objects/catalog/lake?limit=1&pageToken={page['nextPageToken']}"
-    assert found == ["mia", "nils", "olga"] and "nextPageToken" not in page
+    pages = [[a["user"] for a in page["access"]] for page in wire.pages(f"{ACCESS}/objects/catalog/lake", 1)]
+    assert pages == [["mia"], ["nils"], ["olga"]]
 
 
 def test_privileges_of_other_catalog_types_are_left_out(readers: World, wire: Wire) -> None:

@@ -152,15 +152,7 @@ def test_it_comes_in_pages(world: World, wire: Wire) -> None:
     for user in ("olga", "mia", "nils"):
         ask(wire, "t", user=user)
     writing.flush()
-    users, token = [], ""
-    while True:
-        status, answer = wire("GET", f"{OF_T}?limit=1{token}")
-        assert status == 200
-        users += [line["user"] for line in answer["uses"]]
-        if "nextPageToken" not in answer:
-            break
-        token = f"&pageToken={answer['nextPageToken']}"
-    assert users == ["mia", "nils", "olga"]
+    assert [[line["user"] for line in page["uses"]] for page in wire.pages(OF_T, 1)] == [["mia"], ["nils"], ["olga"]]
 
 
 def test_what_the_store_did_not_take_waits(world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

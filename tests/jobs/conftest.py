@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.catalogs.callers import Caller
-from tests.demo import add_member, make_demo
+from tests.catalogs.conftest import admin, mia  # noqa: F401 (the people of demo, by the native wire)
 from tests.jobs.serving import Serving, StartServing
 from tests.names import own_name
 from tests.servers import MetalakeServer, StartMetalake, on_a_migrated_store, prepare
@@ -41,20 +40,6 @@ def program(named: Path) -> Write:
         return str(path)
 
     return write
-
-
-@pytest.fixture
-def admin(db: None) -> Caller:
-    """The owner of the metalake demo."""
-    make_demo()
-    return Caller("admin")
-
-
-@pytest.fixture
-def mia(admin: Caller) -> Caller:
-    """A member without any right."""
-    add_member("mia")
-    return Caller("mia")
 
 
 @pytest.fixture

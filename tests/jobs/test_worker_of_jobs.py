@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from tests import processes
 from tests.jobs.serving import Serving, StartServing
-from tests.parts import needs
 from tests.servers import MetalakeServer, OwnRedis
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.redis, pytest.mark.timeout(400)]
 
 StartWorker = Callable[[MetalakeServer], "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[OwnRedis]:
-    needs("redis")
-    own = OwnRedis(tmp_path)
-    yield own
-    own.stop()
 
 
 @pytest.fixture

@@ -33,13 +33,6 @@ def database(postgres: PostgresServer) -> Iterator[str]:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[OwnRedis]:
-    own = OwnRedis(tmp_path)
-    yield own
-    own.stop()
-
-
 def run(server: MetalakeServer, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", *command],

@@ -16,7 +16,6 @@ import pytest
 from tests import processes
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
 from tests.metalake.operating import Balancer, Load, code_of, make_load_tables, recipes, run_recipe, write_environment
-from tests.parts import needs
 from tests.postgres import PostgresServer
 from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, StartMetalake, prepare
 from tests.waiting import eventually
@@ -25,15 +24,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 # The last state whose nodes and workers knew nothing of one another's settings.
 BEFORE = "7984d82d9a2fd3b2a8d401ad0b33820320ab9830"
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[OwnRedis]:
-    needs("redis")
-    (folder := tmp_path / "redis").mkdir()
-    redis = OwnRedis(folder)
-    yield redis
-    redis.stop()
 
 
 @contextmanager

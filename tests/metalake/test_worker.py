@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,21 +17,12 @@ from redis import Redis
 from tests import processes
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
 from tests.metalake.test_durability import events, files_below, has_happened, make_table, waits_for_nothing
-from tests.parts import needs
 from tests.servers import MetalakeServer, OwnRedis, StartMetalake
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(240)]
 
 StartWorker = Callable[[MetalakeServer], "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[OwnRedis]:
-    needs("redis")
-    own = OwnRedis(tmp_path)
-    yield own
-    own.stop()
 
 
 @pytest.fixture
