@@ -135,6 +135,9 @@ def test_own_use_shows_nothing_that_was_hidden(world: World, wire: Wire) -> None
     assert status == 200
     assert "lake.A" not in str(answer) and {line["on"]["fullName"] for line in answer["uses"]} == {"acme"}
     assert wire("GET", OWN, user="sam")[0] == 404, "not a member"
+    world.give("mia", *TO_T)
+    outcomes = {line["outcome"] for line in wire("GET", OWN, user="mia")[1]["uses"]}
+    assert outcomes == {"allowed"}, "nor that it was there before they were let in"
 
 
 def test_others_use_takes_the_right_to_read_their_access(world: World, wire: Wire) -> None:

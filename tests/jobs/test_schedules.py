@@ -59,6 +59,16 @@ def test_it_works(admin: Caller, say: None) -> None:
     assert list(events) == ["schedule.created", "schedule.dropped"]
 
 
+def test_a_clock_rings_between_its_first_and_its_last_moment(admin: Caller, say: None) -> None:
+    admin.post(SCHEDULES, body())
+    now, day = timezone.now(), timedelta(days=1)
+    for bounds in ({"start_time": now + day, "expires": None}, {"start_time": None, "expires": now - day}):
+        PeriodicTask.objects.filter(task=schedules.TASK).update(**bounds)
+        assert ring() == 0 and not JobRun.objects.exists()
+    PeriodicTask.objects.filter(task=schedules.TASK).update(start_time=now - day, expires=now + day)
+    assert ring() == 1
+
+
 def test_with_a_broker_beat_rings(admin: Caller, say: None, settings: Any) -> None:
     admin.post(SCHEDULES, body())
     settings.METALAKE_BROKER_URL = "redis://elsewhere"

@@ -66,6 +66,14 @@ def test_a_schedule_ends_with_its_catalog(scheduled: Catalog, caplog: pytest.Log
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def test_the_clock_of_what_is_gone_does_not_ring(scheduled: Catalog) -> None:
+    put_schedule(json.dumps([GONE]), "of what is gone")
+    PeriodicTask.objects.update(last_run_at=None, date_changed=timezone.now() - timedelta(days=1))
+    schedule.begin_due()
+    assert PeriodicTask.objects.get(args=json.dumps([GONE])).last_run_at is None
+    assert PeriodicTask.objects.get(args=json.dumps([scheduled.pk])).last_run_at is not None
+
+
 def test_a_catalog_that_goes_as_its_turn_comes(
     scheduled: Catalog, actor: Actor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
