@@ -6,6 +6,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import pytest
 from django.core.management import call_command
@@ -312,8 +313,7 @@ def test_nor_while_what_is_there_cannot_be_known(ola: IcebergCaller) -> None:
 
 def live_snapshot(data: str, metadata: str) -> dict[str, Any]:
     """A snapshot with one data file in a folder, its manifests in another."""
-    folder = Path(metadata.removeprefix("file://"))
-    folder.mkdir(parents=True, exist_ok=True)
+    Path(urlparse(metadata).path).mkdir(parents=True, exist_ok=True)
     schema, io = PySchema(NestedField(1, "id", LongType(), required=False)), PyArrowFileIO()
     file = DataFile.from_args(
         content=DataFileContent.DATA,
