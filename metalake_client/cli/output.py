@@ -10,13 +10,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 Row = dict[str, Any]
 GRID = 500
 """So many rows are drawn as a grid; more are lines with tabs on a terminal, too: nobody waits for a grid of them."""
-AT_ONCE = 500
 
 
 class Format(enum.StrEnum):
@@ -105,40 +104,13 @@ def _cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
-
-
 def _print_lines(rows: Sequence[Row]) -> None:
     """A JSON list with a row on each line."""
-    if not rows:
-        print("[]")
-        return
-    for start in range(0, len(rows), AT_ONCE):  # in one go it would take new memory, whose pages come slowly
-        print(",\n  " if start else "[\n  ", ",\n  ".join(_encoded_rows(rows[start : start + AT_ONCE])), sep="", end="")
-    print("\n]")
+    import orjson  # a list of 10,000 in a fifth of the time that json takes
 
-
-def _encoded_rows(rows: Sequence[Row]) -> Iterable[str]:
-    """The JSON of each; by column where all have the same ones, which is twice as fast."""
-    names = list(rows[0]) if rows else []
-    if not names or set(map(tuple, rows)) != {tuple(names)}:
-        return map(_encode, rows)
-    line = "{" + ", ".join(_encode(name).replace("%", "%%") + ": %s" for name in names) + "}"
-    return map(line.__mod__, zip(*(_encoded([row[name] for row in rows]) for name in names), strict=True))
-
-
-def _encoded(values: list[Any]) -> list[str]:
-    """The JSON of each value of a column."""
-    if set(map(type, values)) == {str}:  # JSON escapes a zero in a text, so that none but ours divides them
-        return json.dumps(values, ensure_ascii=False, separators=(",\0", ":"))[1:-1].split(",\0")
-    texts = list[str]()
-    names: list[str] | None = None
-    for value in values:
-        if value != names or names is None:  # a list of names, such as a namespace, is often that of the row before
-            names = value if isinstance(value, list) and set(map(type, value)) == {str} else None
-            text = _encode(value)
-        texts.append(text)
-    return texts
+    end = orjson.Fragment(b"\n")  # the only bare one, since JSON spells those of a text
+    lines = orjson.dumps([item for row in rows for item in (end, row)])
+    print(lines.replace(b",\n,", b",\n  ").replace(b"[\n,", b"[\n  ")[:-1].decode(), "]", sep="\n" if rows else "")
 
 
 def _print_yaml(data: Any) -> None:
