@@ -41,6 +41,7 @@ urlpatterns = [
     route(f"{BULK}/groups/add", api_bulk.AddGroups),
     route(f"{BULK}/groups/remove", api_bulk.RemoveGroups),
     route(f"{BULK}/access/state", api_streams.BulkState),
+    route(f"{BULK}/access/audit", api_streams.BulkAudit),
     route(f"{BULK}/access/use", api_streams.BulkUse),
     route(f"{METALAKE}/access/rules", api_streams.Rules),
     route(f"{METALAKE}/access/explain", api_access.Explain),

@@ -207,7 +207,7 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str], announcer: 
         if announcer:
             announcer.error = error
         if call and isinstance(error, Forbidden):
-            refused(call.actor.name, f"{request.method} {request.path}", error)
+            refused(call.actor.name, f"{request.method} {request.path}", error, call.metalake)
         return render_error(call.subject.reported(error) if call else error, commits=asked.commits)
 
 

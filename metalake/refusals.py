@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -25,6 +26,7 @@ from metalake import board
 from metalake.blocking import may_block
 from metalake.errors import Forbidden
 from metalake.events import Event, record
+from metalake.models import Metalake
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +48,18 @@ _sign_ins = board.Notes("failed sign-ins")  # those of this minute
 _unwritten = board.Notes("refusals untold")  # rows that are not in the database yet
 
 
-def refused(actor: str, asked: str, refusal: Forbidden) -> None:
+def refused(actor: str, asked: str, refusal: Forbidden, metalake: str | None = None) -> None:
     """Record that a caller was refused `asked`, a verb and a path, in a transaction of its own.
 
-    Raises only BeginAgain, in a short read: it may have to wait for a writer. Other failures are logged, so that the
-    answer does not fail with them.
+    `metalake` is the name in the path. Raises only BeginAgain, in a short read: it may have to wait for a writer. Other
+    failures are logged, so that the answer does not fail with them.
     """
     may_block()
     details = {"why": shortened(refusal.message)}
     event = _event("access.refused", actor, shortened(asked), details, kind=refusal.kind or "")
     what = hashlib.sha256(f"{asked}\0{refusal.message}".encode(errors="surrogatepass")).hexdigest()[:32]
     try:
-        if _is_a_row(event.actor, what) and not _note([event]):
+        if _is_a_row(event.actor, what) and not _note([event], metalake):
             _is_a_row(event.actor, what)  # the row could not be written, so it is counted
     except board.Unavailable:
         log.exception("a refusal could not be noted")
@@ -196,10 +198,11 @@ def _event(name: str, actor: str, full_name: str, details: dict[str, Any], kind:
     )
 
 
-def _note(events: list[Event]) -> bool:
+def _note(events: list[Event], metalake: str | None = None) -> bool:
     try:
         with _briefly(), transaction.atomic():
-            record(*events)
+            id = metalake and Metalake.objects.filter(name=metalake).values_list("pk", flat=True).first()
+            record(*(replace(event, metalake_id=id or None) for event in events))
     except DatabaseError:
         log.exception("refusals could not be noted")
         return False

@@ -72,6 +72,26 @@ def use_of(client: Client, metalake: str, since: str | None = None, until: str |
             yield line
 
 
+def audit_of(client: Client, metalake: str, after: int = 0) -> Iterator[Json]:
+    """What was changed or refused since a place of the audit: the line that names its last place, and one for each.
+
+    Raises Failure.
+    """
+    reached = _Reached(after=str(after))
+
+    def ask() -> Iterator[Json]:
+        place = str(reached.head["place"]) if reached.head else None
+        return client.lines(*_bulk(metalake, "audit"), place=place, after=reached.after)
+
+    for line in _going_on(ask, reached):
+        if "event" in line:
+            reached.after = str(line["place"])
+            yield line
+        elif reached.head is None:
+            reached.head = line
+            yield line
+
+
 def _bulk(metalake: str, what: str) -> tuple[str, ...]:
     return "bulk", "metalakes", metalake, "access", what
 

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from django.http import StreamingHttpResponse
 
+from authz.access.auditing import audit_of_all
 from authz.access.rules import rules_for
 from authz.actor import Actor
 from authz.services.streams import state_of
@@ -42,16 +43,25 @@ class BulkState(Endpoint):
         """
         if self.text("asOf") is not None and self.text("place") is not None:
             raise Invalid("asOf and place both say as of when; leave one of them out.")
-        place, after = (self._number(name) for name in ("place", "after"))
+        place, after = (_number(name, self.text(name)) for name in ("place", "after"))
         if after is not None and place is None:
             raise Invalid("after goes on with the state as of a place; name the place of its first line, too.")
         top, at, batches = state_of(actor, metalake, read_moment("asOf", self.text("asOf")), place, after or 0)
         head = {"metalake": top.name, "id": top.id, "place": at}
         return _stream(head, (map(wire.state_line, lines) for lines in batches))
 
-    def _number(self, name: str) -> int | None:
-        text = self.text(name)
-        return None if text is None else _whole(name, text)
+
+class BulkAudit(Endpoint):
+    @answers("read_access_to_metalake", query=("place", "after"), id="streamAudit", streams=True)
+    def get(self, actor: Actor, metalake: str) -> StreamingHttpResponse:
+        """Stream what was changed in a metalake, and what was refused, by place.
+
+        The first line names the last place. A stream that broke goes on with that `place`, and with the `place` of the
+        last line that came as `after`; so does, without `place`, whoever asks for what came since.
+        """
+        place, after = (_number(name, self.text(name)) for name in ("place", "after"))
+        until, batches = audit_of_all(actor, metalake, after or 0, place)
+        return _stream({"metalake": metalake, "place": until}, (map(wire.audit_line, rows) for rows in batches))
 
 
 class BulkUse(Endpoint):
@@ -76,6 +86,10 @@ class BulkUse(Endpoint):
             raise Invalid(f"after is the place of a line, four numbers with dots between, not {quote(text)}.")
         hour, about, caller, question = (_whole("after", part) for part in parts)
         return hour, about, caller, question
+
+
+def _number(name: str, text: str | None) -> int | None:
+    return None if text is None else _whole(name, text)
 
 
 def _whole(name: str, text: str) -> int:

@@ -46,13 +46,16 @@ class AuditEntry(models.Model):
     kind = models.CharField(max_length=16)
     object_id = models.BigIntegerField()
     full_name = models.TextField()
-    metalake_id = models.BigIntegerField(null=True, db_index=True)
+    metalake_id = models.BigIntegerField(null=True)
     details = models.JSONField(default=dict)
     request_id = models.CharField(max_length=64, blank=True)
 
     class Meta:
         verbose_name_plural = "audit entries"
-        indexes = [models.Index(fields=["object_id", "id"], name="audit_of_object")]
+        indexes = [
+            models.Index(fields=["object_id", "id"], name="audit_of_object"),
+            models.Index(fields=["metalake_id", "id"], name="audit_of_metalake"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.event} {self.full_name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from authz.access.auditing import AuditRow
 from authz.history.streams import Line
 from authz.use.streams import Counted
 from metalake.wire import Reply, written
@@ -50,6 +51,11 @@ def state_line(line: Line) -> dict[str, Any]:
         case "grants":
             return about | {"role": line.holder, "on": line.about, "grants": line.state}
     return about | {"holder": line.holder, "has": line.state}
+
+
+def audit_line(row: AuditRow) -> dict[str, Any]:
+    """One change, about an object (its id); or a refusal, of which `name` is what was asked and `says` why not."""
+    return row._asdict() | {"at": written(row.at)}
 
 
 def use_head(metalake: str, complete: datetime) -> dict[str, Any]:

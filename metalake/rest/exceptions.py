@@ -106,7 +106,8 @@ def error_response_to_both(error: MetalakeError) -> HttpResponse:
 def render_error(error: Exception, context: Any = None) -> HttpResponse:
     """Any failure in the wire's shape; an unforeseen one is logged and reported as a failure of the server."""
     if isinstance(error, errors.Forbidden) and context and (actor := getattr(context["view"], "actor", None)):
-        refused(actor.name, f"{context['request'].method} {context['request'].path}", error)
+        view, request = context["view"], context["request"]
+        refused(actor.name, f"{request.method} {request.path}", error, view.readable_names.get("metalake"))
     known = _known(error)
     if known is None:
         log.error("unforeseen failure", exc_info=error)

@@ -107,7 +107,7 @@ class Endpoint(APIView):
     def perform_authentication(self, request: Request) -> None:
         self.actor = request.user
         if self.announcer and self.actor is not None:
-            self.announcer.begins(self.actor.name, self._readable_names())
+            self.announcer.begins(self.actor.name, self.readable_names)
 
     def handle_exception(self, exc: Exception) -> HttpResponseBase:
         if self.announcer:
@@ -131,7 +131,9 @@ class Endpoint(APIView):
         """The address of the object of the path. Raises Invalid."""
         return address_in(self.names)
 
-    def _readable_names(self) -> dict[str, str]:
+    @property
+    def readable_names(self) -> dict[str, str]:
+        """The same; none if one of them cannot be read."""
         try:
             return self.names
         except Invalid:

@@ -10,20 +10,22 @@ import pytest
 from django.utils import timezone
 
 from authz import asked, operations
+from authz.access import auditing
 from authz.access.rules import operation_rules, rules
 from authz.history import streams
-from authz.models import Role, Use, User
+from authz.models import AuditEntry, Role, Use, User
 from authz.objects import by_ids
 from authz.services import grants, people, roles
 from authz.use import streams as use_streams
 from authz.use import writing
 from catalogs.services import schemas
+from metalake import refusals
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from tests.authz.history import History
 from tests.authz.small_world import PASSWORD, Wire, World
 
-STATE, USE = "bulk/metalakes/acme/access/state", "bulk/metalakes/acme/access/use"
+STATE, USE, AUDIT = (f"bulk/metalakes/acme/access/{what}" for what in ("state", "use", "audit"))
 
 
 def lines(wire: Wire, path: str, user: str = "olga") -> list[dict[str, Any]]:
@@ -93,12 +95,12 @@ def test_it_takes_the_right_to_read_everybodys_access(past: History, wire: Wire)
     mia = User.objects.get(username="mia")
     mia.set_password(PASSWORD)
     mia.save()
-    for path in (STATE, USE):
+    for path in (STATE, USE, AUDIT):
         assert wire("GET", path, user="sam")[0] == 404
         assert wire("GET", path, user="mia")[0] == 403
     roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
     grants.grant_privileges(past.olga, "acme", "readers", Kind.METALAKE, "acme", [("manage_grants", "allow")])
-    for path in (STATE, USE):
+    for path in (STATE, USE, AUDIT):
         assert lines(wire, path, "mia")[-1] == {"end": True}
 
 
@@ -108,6 +110,8 @@ def test_it_takes_the_right_to_read_everybodys_access(past: History, wire: Wire)
 def test_wrong_places_are_refused(past: History, wire: Wire, query: str) -> None:
     status, answer = wire("GET", f"{STATE}?{query}")
     assert status == 400, answer
+    for wrong in ("place=x", "place=99999999", "after=-1"):
+        assert wire("GET", f"{AUDIT}?{wrong}")[0] == 400
     for wrong in ("after=1.2.3", "after=a.b.c.d", "since=x"):
         assert wire("GET", f"{USE}?{wrong}")[0] == 400
 
@@ -137,6 +141,34 @@ def test_the_record_of_use_comes_by_whole_hours(
     assert [row["hour"] for row in rows] == sorted(row["hour"] for row in rows)
     rest = things(lines(wire, f"{USE}?after={rows[2]['place']}"))
     assert rest == rows[3:]
+
+
+@pytest.mark.store
+def test_the_audit_comes_by_place_with_what_was_refused(
+    past: History, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auditing, "BATCH", 2)
+    mia = User.objects.get(username="mia")
+    mia.set_password(PASSWORD)
+    mia.save()
+    refusals.forget()
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    assert wire("DELETE", "metalakes/acme/roles/readers", user="mia")[0] == 403
+    AuditEntry.objects.create(at=timezone.now(), actor="x", event="y.made", object_id=1, metalake_id=0)
+    head, *_ = whole = lines(wire, AUDIT)
+    rows = things(whole)
+    assert [row["place"] for row in rows] == sorted(row["place"] for row in rows)
+    assert "y.made" not in {row["event"] for row in rows} and head["place"] > rows[-1]["place"]
+    (refused,) = [row for row in rows if row["event"] == "access.refused"]
+    assert (refused["actor"], refused["name"]) == ("mia", "DELETE /api/metalakes/acme/roles/readers")
+    assert "drop role" in refused["says"] and refused["on"] == 0
+    (granted, *_) = [row for row in rows if row["event"] == "privileges.granted"]
+    assert granted["says"].startswith("granted allow use_") and granted["kind"] == "catalog"
+    assert things(lines(wire, f"{AUDIT}?after={rows[2]['place']}")) == rows[3:]
+    past.grant("lake.flights", "select_table")
+    assert things(lines(wire, f"{AUDIT}?place={head['place']}")) == rows
+    (since,) = things(lines(wire, f"{AUDIT}?after={head['place']}"))
+    assert since["says"] == "granted allow select_table to role readers"
 
 
 def test_the_rules_are_told_to_members(world: World, wire: Wire) -> None:

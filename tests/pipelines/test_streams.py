@@ -37,6 +37,14 @@ class Breaking(ThreadingHTTPServer):
         return [HEAD, *links, *(thing for thing in THINGS if thing["place"] > after), END]
 
 
+class _Audit(Breaking):
+    rows: list[dict[str, Any]] = []
+
+    def lines(self, query: dict[str, list[str]]) -> list[dict[str, Any]]:
+        after = int(query["after"][0])
+        return [HEAD, *(row for row in self.rows if row["place"] > after), END]
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: Breaking
 
@@ -65,8 +73,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def serving(breaks: list[int]) -> Iterator[Breaking]:
-    server = Breaking(breaks)
+def serving(breaks: list[int], kind: type[Breaking] = Breaking) -> Iterator[Breaking]:
+    server = kind(breaks)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -84,6 +92,17 @@ def test_the_same_lines_come_once(breaks: list[int]) -> None:
         assert lines == [HEAD, *LINKS, *THINGS]
         assert server.asked[0] == {"asOf": "2026-01-01T00:00:00Z"}
         assert all(asked["place"] == "9" and "asOf" not in asked for asked in server.asked[1:])
+
+
+@pytest.mark.parametrize("breaks", [[], [1], [2, 1], [4]])
+def test_the_audit_goes_on_with_its_first_place(breaks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"event": "table.created", "place": place} for place in (3, 5, 8)]
+    monkeypatch.setattr(_Audit, "rows", rows)
+    with serving(breaks, _Audit) as server:
+        client = Client(f"http://127.0.0.1:{server.server_port}", token="t", timeout=10)
+        assert list(streams.audit_of(client, "acme", 2)) == [HEAD, *rows]
+        assert server.asked[0] == {"after": "2"}
+        assert all(asked["place"] == "9" for asked in server.asked[2:])
 
 
 def test_who_never_answers_whole_is_given_up() -> None:
