@@ -6,7 +6,7 @@ from django.contrib import admin
 
 from catalogs.admin import CatalogObjectAdmin, WithProperties
 from metalake.admin import ReadOnlyAdmin
-from views_mgmt.models import View, ViewMeta, ViewRead, ViewVersion
+from views_mgmt.models import View, ViewFinding, ViewMeta, ViewRead, ViewVersion
 
 
 @admin.register(View)
@@ -46,3 +46,12 @@ class ViewReadAdmin(ReadOnlyAdmin):
     list_display = ("view", "catalog", "schema", "name", "is_guess")
     list_select_related = ("view",)
     search_fields = ("view__view_name", "name", "=view__view_id")
+
+
+@admin.register(ViewFinding)
+class ViewFindingAdmin(ReadOnlyAdmin):
+    """What engines say of views."""
+
+    list_display = ("view", "version", "engine", "is_broken", "at", "by")
+    list_select_related = ("view",)
+    search_fields = ("view__view_name", "=view__view_id")

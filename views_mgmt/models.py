@@ -132,3 +132,28 @@ class ViewRead(models.Model):
 
     def __str__(self) -> str:
         return f"view {self.view_id} reads {self.name}"
+
+
+class ViewFinding(models.Model):
+    """What an engine says of one version of a view, as a job that analysed it there delivered it.
+
+    `dialects` has for each one the `problems`, the `differences` from the declared columns, the names that it `reads`
+    and its `columns` with what they are made of. It says nothing of other versions.
+    """
+
+    view = models.OneToOneField(ViewMeta, models.CASCADE, primary_key=True, related_name="finding")
+    metalake_id = models.BigIntegerField()
+    version = models.PositiveIntegerField()
+    engine = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    by = models.CharField(max_length=255)
+    dialects = models.JSONField()
+    is_broken = models.BooleanField()
+
+    class Meta:
+        db_table = "view_finding"
+        verbose_name, verbose_name_plural = "finding about a view", "findings about views"
+        indexes = [models.Index(fields=["metalake_id", "is_broken", "view"], name="view_finding_broken")]
+
+    def __str__(self) -> str:
+        return f"{self.engine} about version {self.version} of view {self.view_id}"

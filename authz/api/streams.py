@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-import orjson
 from django.http import StreamingHttpResponse
 
 from authz.access.auditing import audit_of_all
@@ -15,13 +13,10 @@ from authz.services.streams import state_of
 from authz.use.streams import Place, use_of_all
 from authz.wire import streams as wire
 from authz.wire.access import read_moment
-from metalake.bodies import NDJSON
 from metalake.errors import Invalid
-from metalake.rest.exceptions import error_line
+from metalake.rest.lines import lines_of, number_or_none, whole_number
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import quote
-
-LONGEST = 18  # digits of a place
 
 
 class Rules(Endpoint):
@@ -43,12 +38,12 @@ class BulkState(Endpoint):
         """
         if self.text("asOf") is not None and self.text("place") is not None:
             raise Invalid("asOf and place both say as of when; leave one of them out.")
-        place, after = (_number(name, self.text(name)) for name in ("place", "after"))
+        place, after = (number_or_none(name, self.text(name)) for name in ("place", "after"))
         if after is not None and place is None:
             raise Invalid("after goes on with the state as of a place; name the place of its first line, too.")
         top, at, batches = state_of(actor, metalake, read_moment("asOf", self.text("asOf")), place, after or 0)
         head = {"metalake": top.name, "id": top.id, "place": at}
-        return _stream(head, (map(wire.state_line, lines) for lines in batches))
+        return lines_of(head, (map(wire.state_line, lines) for lines in batches))
 
 
 class BulkAudit(Endpoint):
@@ -59,9 +54,9 @@ class BulkAudit(Endpoint):
         The first line names the last place. A stream that broke goes on with that `place`, and with the `place` of the
         last line that came as `after`; so does, without `place`, whoever asks for what came since.
         """
-        place, after = (_number(name, self.text(name)) for name in ("place", "after"))
+        place, after = (number_or_none(name, self.text(name)) for name in ("place", "after"))
         until, batches = audit_of_all(actor, metalake, after or 0, place)
-        return _stream({"metalake": metalake, "place": until}, (map(wire.audit_line, rows) for rows in batches))
+        return lines_of({"metalake": metalake, "place": until}, (map(wire.audit_line, rows) for rows in batches))
 
 
 class BulkUse(Endpoint):
@@ -75,7 +70,7 @@ class BulkUse(Endpoint):
         since, until = (read_moment(name, self.text(name)) for name in ("since", "until"))
         complete, batches = use_of_all(actor, metalake, since, until, self._after())
         head = wire.use_head(metalake, complete)
-        return _stream(head, (map(wire.use_line, rows) for rows in batches))
+        return lines_of(head, (map(wire.use_line, rows) for rows in batches))
 
     def _after(self) -> Place | None:
         text = self.text("after")
@@ -84,34 +79,5 @@ class BulkUse(Endpoint):
         parts = text.split(".")
         if len(parts) != 4:
             raise Invalid(f"after is the place of a line, four numbers with dots between, not {quote(text)}.")
-        hour, about, caller, question = (_whole("after", part) for part in parts)
+        hour, about, caller, question = (whole_number("after", part) for part in parts)
         return hour, about, caller, question
-
-
-def _number(name: str, text: str | None) -> int | None:
-    return None if text is None else _whole(name, text)
-
-
-def _whole(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST):
-        raise Invalid(f"{name} must be a whole number, not {quote(text)}.")
-    return int(text)
-
-
-def _stream(head: dict[str, Any], batches: Iterable[Iterable[dict[str, Any]]]) -> StreamingHttpResponse:
-    return StreamingHttpResponse(_lines(head, batches), content_type=NDJSON)
-
-
-def _lines(head: dict[str, Any], batches: Iterable[Iterable[dict[str, Any]]]) -> Iterator[bytes]:
-    yield _line(head)
-    try:
-        for lines in batches:
-            yield b"".join(map(_line, lines))
-    except Exception as failure:
-        yield error_line(failure)
-        return
-    yield _line({"end": True})
-
-
-def _line(value: dict[str, Any]) -> bytes:
-    return orjson.dumps(value) + b"\n"

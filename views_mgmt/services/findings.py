@@ -1,0 +1,199 @@
+"""What an engine says of views: a job analyses their SQL there and delivers what came of it, for the versions it read.
+
+Whoever may load a view and alter it may say so of it; whoever may load it is shown it, while the view has that version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from authz import operations, policy
+from authz.actor import Actor
+from authz.objects import by_ids
+from authz.services.changing import enter
+from authz.writing import write
+from catalogs.services.changes import event
+from metalake.events import Event, record
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+from views_mgmt import versions
+from views_mgmt.models import ViewFinding, ViewMeta, ViewVersion
+from views_mgmt.services.views import find_loadable
+
+Json = dict[str, Any]
+BATCH = 50  # views whose SQL is in memory at once
+
+
+class Finding(NamedTuple):
+    """What an engine says of a version of a view, for each dialect that it analysed."""
+
+    view: int
+    version: int
+    dialects: list[Json]
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self.broken_dialects)
+
+    @property
+    def broken_dialects(self) -> list[str]:
+        return [each["dialect"] for each in self.dialects if each["problems"] or each["differences"]]
+
+
+class Outcome(NamedTuple):
+    """The ids of views: of which the finding is stored; that have another version by now; that the caller may load and
+    not alter; and that they may not load."""
+
+    stored: list[int]
+    outdated: list[int]
+    refused: list[int]
+    missing: list[int]
+
+
+def deliver(actor: Actor, metalake: str, engine: str, findings: Sequence[Finding]) -> Outcome:
+    """Store what an engine says of views; delivered twice it counts once. Raises NotFound, NotInUse."""
+    enter(actor, metalake)
+    ids = [each.view for each in findings]
+    return write(
+        actor,
+        lambda fresh: _deliver(fresh, metalake, engine, findings),
+        holds=partial(versions.locked, ids),
+        kind=Kind.VIEW,
+    )
+
+
+def _deliver(actor: Actor, metalake: str, engine: str, findings: Sequence[Finding]) -> Outcome:
+    top = enter(actor, metalake)
+    metas = ViewMeta.objects.filter(metalake_id=top.id, deleted_at=0).in_bulk([each.view for each in findings])
+    views = _loadable(actor, metas)
+    before = ViewFinding.objects.in_bulk(list(views))
+    outcome, rows, events = Outcome([], [], [], []), list[ViewFinding](), list[Event]()
+    for each in findings:
+        view = views.get(each.view)
+        if view is None:
+            outcome.missing.append(each.view)
+        elif not policy.permits(actor, operations.ALTER_VIEW, view):
+            outcome.refused.append(each.view)
+        elif metas[each.view].current_version != each.version:
+            outcome.outdated.append(each.view)
+        else:
+            outcome.stored.append(each.view)
+            rows.append(_row(actor, top, engine, each))
+            events += _news(actor, view, engine, each, before.get(each.view))
+    _save(rows)
+    record(*events)
+    return outcome
+
+
+def _row(actor: Actor, top: Located, engine: str, finding: Finding) -> ViewFinding:
+    return ViewFinding(
+        view_id=finding.view,
+        metalake_id=top.id,
+        version=finding.version,
+        engine=engine,
+        at=timezone.now(),
+        by=actor.name,
+        dialects=finding.dialects,
+        is_broken=finding.is_broken,
+    )
+
+
+def _save(rows: Sequence[ViewFinding]) -> None:
+    fields = ["version", "engine", "at", "by", "dialects", "is_broken"]
+    ViewFinding.objects.bulk_create(rows, update_conflicts=True, unique_fields=["view"], update_fields=fields)
+
+
+def _news(actor: Actor, view: Located, engine: str, finding: Finding, before: ViewFinding | None) -> Iterator[Event]:
+    """The event of a view that broke, that is wrong in another way than before, or that is whole again."""
+    was = _wrong(before.dialects) if before else {}
+    now = _wrong(finding.dialects)
+    if now == was:
+        return
+    name = "view.drifted" if now else "view.mended"
+    yield event(actor, name, view, version=finding.version, engine=engine, dialects=finding.broken_dialects)
+
+
+def _wrong(dialects: Iterable[Json]) -> dict[str, Any]:
+    return {
+        each["dialect"]: (each["problems"], each["differences"])
+        for each in dialects
+        if each["problems"] or each["differences"]
+    }
+
+
+def finding_of(actor: Actor, address: Address) -> ViewFinding | None:
+    """What an engine says of the present version of a view; None if none did. Raises NotFound, Forbidden."""
+    return finding_about(find_loadable(actor, address))
+
+
+def finding_about(view: Located) -> ViewFinding | None:
+    """The same of a view that the caller may load."""
+    return _present().filter(view_id=view.id).first()
+
+
+class Broken(NamedTuple):
+    """A view that cannot be read, for the reason `why`, or that is wrong to an engine."""
+
+    view: Located
+    why: str
+    finding: ViewFinding | None
+
+
+def broken_views(actor: Actor, metalake: str, after: int = 0) -> Iterator[Broken]:
+    """The views of a metalake that are broken and that the caller may load, by id, behind the view `after`.
+
+    Raises NotFound, NotInUse.
+    """
+    return _broken(actor, enter(actor, metalake), after)
+
+
+def _broken(actor: Actor, top: Located, after: int) -> Iterator[Broken]:
+    current = Q(finding__version=F("current_version"), finding__is_broken=True)
+    while True:
+        metas = ViewMeta.objects.filter(current | ~Q(broken=""), metalake_id=top.id, deleted_at=0, pk__gt=after)
+        rows = list(metas.select_related("finding").order_by("pk")[:BATCH])
+        views = _loadable(actor, {row.pk: row for row in rows})
+        for row in rows:
+            if row.pk in views:
+                finding = getattr(row, "finding", None)
+                shown = finding if finding and finding.version == row.current_version else None
+                yield Broken(views[row.pk], row.broken, shown)
+        if len(rows) < BATCH:
+            return
+        after = rows[-1].pk
+
+
+def readable_views(actor: Actor, metalake: str, after: int = 0) -> Iterator[list[tuple[Located, ViewVersion]]]:
+    """The views of a metalake that the caller may load with their present version, by id, in batches.
+
+    Raises NotFound, NotInUse.
+    """
+    return _readable(actor, enter(actor, metalake), after)
+
+
+def _readable(actor: Actor, top: Located, after: int) -> Iterator[list[tuple[Located, ViewVersion]]]:
+    while True:
+        rows = list(versions.present().filter(metalake_id=top.id, view_id__gt=after).order_by("view_id")[:BATCH])
+        views = _loadable(actor, {row.view_id: row.view for row in rows})
+        yield [(views[row.view_id], row) for row in rows if row.view_id in views]
+        if len(rows) < BATCH:
+            return
+        after = rows[-1].view_id
+
+
+def _loadable(actor: Actor, metas: Mapping[int, ViewMeta]) -> dict[int, Located]:
+    """Those of these views that the actor may load, where their catalog is not disabled."""
+    return {
+        id: view
+        for id, view in by_ids(metas).items()
+        if not view.disabled and policy.permits(actor, operations.LOAD_VIEW, view)
+    }
+
+
+def _present() -> QuerySet[ViewFinding]:
+    return ViewFinding.objects.filter(view__deleted_at=0, version=F("view__current_version"))
