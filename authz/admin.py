@@ -21,6 +21,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from authz.models import (
     AuditEntry,
+    Dormancy,
     Fact,
     Grant,
     Group,
@@ -303,6 +304,15 @@ class UseObjectAdmin(ReadOnlyAdmin):
 class UseQuestionAdmin(ReadOnlyAdmin):
     list_display = ("operation", "outcome", "wire", "engine")
     list_filter = ("outcome", "wire")
+
+
+@admin.register(Dormancy)
+class DormancyAdmin(ReadOnlyAdmin):
+    """What a job last said about objects and people without use; the lists themselves are on the pages of owners."""
+
+    list_display = ("metalake", "days", "object_count", "people_count", "complete_until", "at", "by")
+    list_select_related = ("metalake",)
+    exclude = ("objects_unused", "people_unused")
 
 
 @admin.register(UseWriter)

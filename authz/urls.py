@@ -3,6 +3,7 @@
 from authz.api import access as api_access
 from authz.api import auditing as api_auditing
 from authz.api import bulk as api_bulk
+from authz.api import dormancy as api_dormancy
 from authz.api import grantable as api_grantable
 from authz.api import invitations as api_invitations
 from authz.api import plans as api_plans
@@ -43,6 +44,8 @@ urlpatterns = [
     route(f"{BULK}/access/state", api_streams.BulkState),
     route(f"{BULK}/access/audit", api_streams.BulkAudit),
     route(f"{BULK}/access/use", api_streams.BulkUse),
+    route(f"{BULK}/access/dormant", api_dormancy.DeliverDormancy),
+    route(f"{METALAKE}/access/dormant", api_dormancy.Dormant),
     route(f"{METALAKE}/access/rules", api_streams.Rules),
     route(f"{METALAKE}/access/explain", api_access.Explain),
     route(f"{METALAKE}/access/former-members", api_access.FormerMembers),

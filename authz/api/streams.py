@@ -64,12 +64,12 @@ class BulkUse(Endpoint):
     def get(self, actor: Actor, metalake: str) -> StreamingHttpResponse:
         """Stream the record of use of a metalake, whole hours of it, by hour.
 
-        The first line says until when it is complete, and no hour that is not complete is in it. A stream that broke
-        goes on with the `place` of the last line that came as `after`.
+        The first line says since and until when it is complete, and no hour that is not complete is in it. A stream
+        that broke goes on with the `place` of the last line that came as `after`.
         """
         since, until = (read_moment(name, self.text(name)) for name in ("since", "until"))
-        complete, batches = use_of_all(actor, metalake, since, until, self._after())
-        head = wire.use_head(metalake, complete)
+        began, complete, batches = use_of_all(actor, metalake, since, until, self._after())
+        head = wire.use_head(metalake, began, complete)
         return lines_of(head, (map(wire.use_line, rows) for rows in batches))
 
     def _after(self) -> Place | None:

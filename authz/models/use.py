@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from metalake.models import Metalake
+
 
 class UseCaller(models.Model):
     """Who asked: an account (0: none), with the groups that a token claimed and the roles that were active."""
@@ -66,3 +68,27 @@ class UseWriter(models.Model):
     process = models.CharField(max_length=128, primary_key=True)
     written_until = models.DateTimeField()
     lost = models.BigIntegerField(default=0, help_text="Questions that were not counted for want of memory.")
+
+
+class Dormancy(models.Model):
+    """Which objects and members of a metalake the record of use says nothing of, as a job last reported it.
+
+    `objects` are pairs of an object's id and when it was last used, null for never, the longest unused first; `people`
+    are the same with the ids of accounts. Of many, the first are here; all of them are in the job's tables.
+    """
+
+    metalake = models.OneToOneField(Metalake, models.CASCADE, primary_key=True, related_name="+")
+    complete_until = models.DateTimeField()
+    days = models.PositiveIntegerField(help_text="Without use for as many days.")
+    object_count = models.PositiveIntegerField()
+    people_count = models.PositiveIntegerField()
+    objects_unused = models.JSONField()
+    people_unused = models.JSONField()
+    at = models.DateTimeField()
+    by = models.CharField(max_length=255)
+
+    class Meta:
+        verbose_name, verbose_name_plural = "report of what is dormant", "reports of what is dormant"
+
+    def __str__(self) -> str:
+        return f"unused for {self.days} days in metalake {self.metalake_id}"

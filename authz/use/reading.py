@@ -160,5 +160,9 @@ def hour_of(moment: datetime | None) -> int:
     return max(oldest, int(moment.timestamp() // HOUR))
 
 
+def at_hour(hour: int) -> datetime:
+    return _at(hour * HOUR)
+
+
 def _at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

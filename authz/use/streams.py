@@ -12,7 +12,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.models import UseCaller, UseQuestion, User
 from authz.services.changing import enter
-from authz.use.reading import completeness, hour_of
+from authz.use.reading import at_hour, completeness, hour_of
 
 BATCH = 5000  # rows that one statement returns
 
@@ -38,8 +38,8 @@ class Counted(NamedTuple):
 
 def use_of_all(
     actor: Actor, metalake: str, since: datetime | None, until: datetime | None, after: Place | None
-) -> tuple[datetime, Iterator[list[Counted]]]:
-    """Until when the record is complete, and its rows of whole hours from `since` to before `until`, by hour.
+) -> tuple[datetime, datetime, Iterator[list[Counted]]]:
+    """Since and until when the record is complete, and its rows of whole hours from `since` to before `until`, by hour.
 
     `after` goes on behind the row of that place. Raises NotFound, NotInUse, Forbidden, and Invalid for `since` in the
     future.
@@ -48,7 +48,8 @@ def use_of_all(
     policy.require(actor, operations.READ_ACCESS_TO_METALAKE, top)
     complete, _ = completeness()
     end = hour_of(min(until, complete)) if until else hour_of(complete)
-    return complete, _batches(top.id, after or (hour_of(since), -1, -1, -1), end)
+    began = hour_of(since)
+    return at_hour(began), complete, _batches(top.id, after or (began, -1, -1, -1), end)
 
 
 _ROWS = (

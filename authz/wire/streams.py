@@ -58,8 +58,8 @@ def audit_line(row: AuditRow) -> dict[str, Any]:
     return row._asdict() | {"at": written(row.at)}
 
 
-def use_head(metalake: str, complete: datetime) -> dict[str, Any]:
-    return {"metalake": metalake, "completeUntil": written(complete)}
+def use_head(metalake: str, since: datetime, complete: datetime) -> dict[str, Any]:
+    return {"metalake": metalake, "since": written(since), "completeUntil": written(complete)}
 
 
 def use_line(row: Counted) -> dict[str, Any]:

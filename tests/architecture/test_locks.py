@@ -31,13 +31,15 @@ HOLDS_NOTHING = {
     ("outside/watching.py", "decide_all"): "operators' pages name writes by their ids",
     ("outside/intents.py", "_publish"): "by ids whose names the intent holds",
 }
-# Who takes what it holds from its caller, or is one of the ways.
+# Who takes what it holds from its caller, or is one of the ways; the last two hold a metalake, and views by their ids.
 WAYS = {
     ("authz/services/changing.py", "change"),
     ("catalogs/services/holding.py", "write_to"),
     ("outside/intents.py", "_promise"),
     ("catalogs/managed/pointers.py", "_swap"),
     ("outside/watching.py", "_decide"),
+    ("authz/use/dormancy.py", "deliver"),
+    ("views_mgmt/services/findings.py", "deliver"),
 }
 # Transactions beside `write`, which change nothing that was found by a name.
 OTHERS = {

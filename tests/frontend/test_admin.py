@@ -21,6 +21,7 @@ from authz.callers.identity import issue_token
 from authz.history import facts as history
 from authz.models import (
     AuditEntry,
+    Dormancy,
     Grant,
     PolicyChange,
     Token,
@@ -40,13 +41,13 @@ from catalogs.services import schemas
 from formats.native.view_definition import Representation, ViewDefinition
 from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.models import Differing, Outbox, Shared
+from metalake.models import Differing, Metalake, Outbox, Shared
 from outside import refresh
 from tests.demo import PASSWORD, actor, give
 from tests.frontend.conftest import add_outside, add_schema, add_stuck_intent, find, sign_in
 from tests.providers.world import World
 from views_mgmt import versions
-from views_mgmt.models import View, ViewRead
+from views_mgmt.models import View, ViewFinding, ViewRead
 
 pytestmark = pytest.mark.store
 
@@ -81,6 +82,9 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     UseCaller.objects.create(user_id=1, claimed=[], active=None, digest="0" * 64)
     UseObject.objects.create(object_id=1, metalake_id=1)
     UseQuestion.objects.create(operation="load_table", outcome="allowed", wire="iceberg", engine="java")
+    about = {"complete_until": timezone.now(), "at": timezone.now(), "by": "admin", "days": 30}
+    none = {"object_count": 0, "people_count": 0, "objects_unused": [], "people_unused": []}
+    Dormancy.objects.create(metalake=Metalake.objects.get(name="demo"), **about, **none)
     UseWriter.objects.create(process="node-2 7", written_until=timezone.now())
     return ids
 
@@ -102,6 +106,10 @@ def add_view(schema_id: int) -> None:
     view = by_id(row.pk)
     assert view is not None
     versions.add(view, ViewDefinition(representations=(Representation(dialect="spark", sql="SELECT 1"),)), "admin")
+    ViewFinding.objects.create(
+        view_id=view.id, metalake_id=view.metalake.id, version=1, engine="Spark", at=timezone.now(), by="admin",
+        dialects=[], is_broken=False,
+    )  # fmt: skip
     ViewRead.objects.create(
         view_id=view.id, metalake_id=view.metalake.id, key="0", catalog="lake", schema="eu", name="sales",
         dialects=["spark"], columns=[],

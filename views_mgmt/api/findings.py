@@ -15,6 +15,7 @@ from metalake.rest.replies import moment_text
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import Body, Reply
 from views_mgmt.api.views import address_of
+from views_mgmt.api.workbench import ColumnDifferenceReply, ProblemReply, SourceColumnReply
 from views_mgmt.models import ViewFinding as Row
 from views_mgmt.models import ViewVersion
 from views_mgmt.replies import representation_reply
@@ -92,42 +93,30 @@ class FindingsRequest(Body):
     findings: Annotated[list[FindingBody], Field(max_length=MOST_AT_ONCE)]
 
 
-class ProblemReply(Reply):
-    text: str
-    line: int | None
-    column: int | None
+class NamesReply(Reply):
+    """A table or view that the SQL reads, by the names that the engine looked up."""
 
-
-class DifferenceReply(Reply):
-    text: str
-    position: int | None
-
-
-class ReadReply(Reply):
     catalog: str
     schema_name: str
     name: str
 
 
-class MadeOfReply(Reply):
-    source: int
-    name: str
+class EngineColumnReply(Reply):
+    """A column that the SQL yields, with the engine's type."""
 
-
-class ColumnReply(Reply):
     name: str
     type: str
-    made_of: list[MadeOfReply]
+    made_of: list[SourceColumnReply]
 
 
-class DialectReply(Reply):
+class DialectFindingReply(Reply):
     """What the engine says of one dialect: as it was delivered."""
 
     dialect: str
     problems: list[ProblemReply]
-    differences: list[DifferenceReply]
-    reads: list[ReadReply]
-    columns: list[ColumnReply]
+    differences: list[ColumnDifferenceReply]
+    reads: list[NamesReply]
+    columns: list[EngineColumnReply]
 
 
 class FindingReply(Reply):
@@ -138,7 +127,7 @@ class FindingReply(Reply):
     at: str
     by: str
     broken: bool
-    dialects: list[DialectReply]
+    dialects: list[DialectFindingReply]
 
 
 class BrokenViewReply(Reply):
