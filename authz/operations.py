@@ -176,6 +176,8 @@ RUN_JOB = _add("run_job", METALAKE, any_of(P.RUN_JOB), _TOP)
 # Everybody sees and cancels the runs that they started; those of others take this.
 LIST_JOBS = _add("list_jobs", METALAKE, ANYONE, _TOP)
 MANAGE_JOBS = _add("manage_jobs", METALAKE, NOBODY, _TOP)
+# Making the catalog that jobs write their results to, with its principal.
+CREATE_SYSTEM_CATALOG = _add("create_system_catalog", METALAKE, NOBODY, _TOP)
 
 GRANT_ON_METALAKE = _add("grant_on_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 # Only what lies above the object is traversed: granting on an object does not require loading it.

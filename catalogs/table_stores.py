@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafListing, LeafStore
 from formats.iceberg import metadata_json
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
+from metalake.errors import Unsupported
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.surface import Surface
 from providers.metadata_files import MetadataFiles
@@ -89,8 +91,21 @@ class NewState:
     content: bytes
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A table's new state, written and not published, with the state that it was made from."""
+
+    pointers: PointerStore
+    address: Address
+    current: TableRecord
+    new: NewState
+
+
 class PointerStore(Surface):
     """Tables that are a pointer to an Iceberg metadata file; we write the files, wherever the pointer is stored."""
+
+    commits_together: ClassVar[bool] = False
+    """Whether the pointers of several tables can be moved at once."""
 
     @abstractmethod
     def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
@@ -122,6 +137,13 @@ class PointerStore(Surface):
 
         The new file is removed unless the table points to it, or may do so: then OutcomeUnknown is raised.
         """
+
+    def swap_all(self, actor: Actor, states: Sequence[Prepared]) -> bool:
+        """Point all these tables to their new states, or none; whether they were in their `current` states still.
+
+        New files are removed as by `swap`. Raises Unsupported unless it `commits_together`.
+        """
+        raise Unsupported("These tables are committed one at a time.", kind=Kind.TABLE)
 
     @abstractmethod
     def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:

@@ -52,6 +52,8 @@ def _is_offered(asked: Route, offers: Mapping[Kind, Offer]) -> bool:
     offer = offers.get(asked.needs) if asked.needs else None
     if offer is None:
         return False
+    if asked.of_several and not offer.commits_together:
+        return False
     return asked.needs is Kind.SCHEMA or "iceberg" in offer.formats
 
 

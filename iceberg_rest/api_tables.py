@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from authz import operations
-from catalogs.services import commits, tables
+from catalogs.services import commits, tables, transactions
+from catalogs.services.transactions import TableCommit
 from catalogs.table_stores import TableDraft, TableRecord
 from iceberg_rest.leaves import list_leaves, rename_leaf
+from iceberg_rest.names import checked_levels, checked_name
 from iceberg_rest.replies import Reply, done
 from iceberg_rest.routes import Call, route
 from iceberg_rest.wire import (
     LEAST,
     Commit,
+    CommitTransaction,
     CreateTable,
     RegisterTable,
     RenameLeaf,
@@ -111,6 +114,26 @@ def commit_table(call: Call, body: Commit) -> Reply:
         call.subject = call.about_namespace(call.levels)
     record = commits.commit_table(call.actor, call.ident(), requirements, updates)
     return _tagged(record, commit_result(record))
+
+
+@route(
+    "POST /v1/{prefix}/transactions/commit",
+    operations.COMMIT_TABLE,
+    body=CommitTransaction,
+    needs=Kind.TABLE,
+    commits=True,
+    of_several=True,
+)
+def commit_transaction(call: Call, body: CommitTransaction) -> Reply:
+    """Commit to several tables at once: all of them, or none."""
+    asked = []
+    for change in body.table_changes:
+        levels, name = checked_levels(change.identifier.namespace), checked_name(change.identifier.name, Kind.TABLE)
+        call.subject = call.about_leaf(levels, name)
+        tables.table_exists(call.actor, call.ident(levels, name), iceberg=True)
+        asked.append(TableCommit(call.ident(levels, name), change.requirements, change.updates))
+    transactions.commit_tables(call.actor, asked)
+    return done()
 
 
 @route("DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}", operations.DROP_TABLE, needs=Kind.TABLE)

@@ -133,6 +133,7 @@ class Route(Declaration):
     """A declaration with its endpoint."""
 
     endpoint: Endpoint
+    of_several: bool = False  # tables at once
 
     def __str__(self) -> str:
         """The route as `endpoints` of /v1/config lists it."""
@@ -150,6 +151,7 @@ def route(
     body: type[BaseModel] | None = None,
     needs: Kind | None = Kind.SCHEMA,
     commits: bool = False,
+    of_several: bool = False,
     looks_up: Callable[[Call], Address] | None = None,
 ) -> Callable[[Endpoint], Endpoint]:
     """Serve `asked`, a method and a path of the specification, by this endpoint."""
@@ -164,6 +166,7 @@ def route(
             body=body,
             needs=needs,
             commits=commits,
+            of_several=of_several,
             looks_up=looks_up,
         )
         ROUTES.append(declared)

@@ -87,6 +87,18 @@ class Commit(Body):
     updates: list[dict[str, Any]] | None = None
 
 
+class TableChange(Body):
+    """What a transaction commits to one table."""
+
+    identifier: LeafIdentifier
+    requirements: list[dict[str, Any]]
+    updates: list[dict[str, Any]]
+
+
+class CommitTransaction(Body):
+    table_changes: list[TableChange]
+
+
 def table_result(record: TableRecord, metadata: bytes | None = None) -> bytes:
     """LoadTableResult, around the stored metadata without parsing it."""
     return b'{"metadata-location":%b,"config":{},"metadata":%b}' % (

@@ -16,13 +16,17 @@ PREFIX = "builtin-"
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltIn:
-    """`placeholders` maps the name of each to its value where none is given, None if one has to be."""
+    """`placeholders` maps the name of each to its value where none is given, None if one has to be.
+
+    One that `writes_results` gets a token of the principal who writes in the catalog `system`, too.
+    """
 
     name: str
     module: str
     comment: str
     placeholders: Mapping[str, str | None] = field(default_factory=dict)
     on_spark: bool = False
+    writes_results: bool = False
 
     @property
     def job_type(self) -> str:

@@ -80,6 +80,7 @@ class JobRun(models.Model):
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=255, blank=True)  # host and process that watch it
     token_id = models.BigIntegerField(null=True)  # of the token that it acts with
+    system_token_id = models.BigIntegerField(null=True)  # of the one that it writes results with
     exit_code = models.IntegerField(null=True)
     error = models.TextField(blank=True)
     done = models.BigIntegerField(null=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobs.models import JobRun, Schedule
-from jobs.services import schedules
+from jobs.services import schedules, system
 from jobs.services.runs import LogPart, speed
 from jobs.services.templates import Template
 from metalake.rest.replies import audit_of, moment_text
@@ -96,3 +96,15 @@ def schedule_reply(schedule: Schedule) -> dict[str, Any]:
     reply |= {name: moment_text(moment) for name, moment in moments.items() if moment}
     given = {"cron": schedule.cron, "every": schedule.every, "lastFailure": schedule.last_failure}
     return reply | {name: value for name, value in given.items() if value}
+
+
+def system_reply(made: system.System) -> dict[str, Any]:
+    return {
+        "catalog": system.CATALOG,
+        "principal": system.PRINCIPAL,
+        "role": system.ROLE,
+        "privileges": [privilege.value for privilege in system.RIGHTS],
+        "made": list(made.made),
+        "readers": made.readers,
+        "moreReaders": made.more_readers,
+    }

@@ -2,6 +2,7 @@
 
 from jobs.api.runs import Job, JobLog, JobProgress, Jobs
 from jobs.api.schedules import Schedule, Schedules
+from jobs.api.system import SystemCatalog
 from jobs.api.templates import JobTemplate, JobTemplates
 from metalake.rest.views import route
 
@@ -16,4 +17,5 @@ urlpatterns = [
     route(f"{JOBS}/runs/<job>/logs", JobLog),
     route(f"{JOBS}/schedules", Schedules),
     route(f"{JOBS}/schedules/<schedule>", Schedule),
+    route("metalakes/<metalake>/system", SystemCatalog),
 ]

@@ -234,3 +234,18 @@ class ScheduleReply(Reply):
     next_at: str | None = None
     last_failure: str | None = None
     audit: AuditReply
+
+
+class SystemReply(Reply):
+    """The catalog of jobs' results: what this call made, who writes there, and who may read the tables of a schema.
+
+    Owners of the catalog and of the metalake are among the readers, of whom the first 1,000 are named.
+    """
+
+    catalog: str
+    principal: str
+    role: str
+    privileges: list[str]
+    made: list[str]
+    readers: dict[str, list[str]]
+    more_readers: bool

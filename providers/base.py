@@ -46,6 +46,11 @@ class Offer:
     folds_case: bool = False  # names are lower-cased before use
     remote: type[RemoteStore] | None = None  # the remote store, for external objects
 
+    @property
+    def commits_together(self) -> bool:
+        """Whether several tables can be committed to at once: our database has all their pointers."""
+        return self.storage is Storage.MANAGED
+
 
 _STORED_HERE = {
     type_: {

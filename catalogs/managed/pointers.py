@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -27,8 +27,9 @@ from catalogs.services.pointers import (
     open_foreign,
     publish,
     publish_or_discard,
+    publish_or_discard_all,
 )
-from catalogs.table_stores import NewState, PointerStore, TableDraft, TableRecord
+from catalogs.table_stores import NewState, PointerStore, Prepared, TableDraft, TableRecord
 from formats.iceberg import builder, metadata_json, table_locations
 from formats.iceberg.locations import canonical
 from formats.iceberg.table_locations import effective_locations
@@ -41,6 +42,8 @@ from providers.metadata_files import MetadataFiles
 
 class ManagedPointers(PointerStore):
     """A column of the table's row is the pointer."""
+
+    commits_together = True
 
     def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
         """Make a table; if two race for a name, the unique row decides, and the loser's metadata file is removed.
@@ -108,6 +111,15 @@ class ManagedPointers(PointerStore):
         _forget_old_files(new.files, current.metadata, new.metadata)
         return TableRecord(current.table, new.location, new.content)
 
+    def swap_all(self, actor: Actor, states: Sequence[Prepared]) -> bool:
+        try:
+            publish_or_discard_all(states, lambda: _swap_all(actor, states))
+        except (FileGone, Raced):
+            return False
+        for state in states:
+            _forget_old_files(state.new.files, state.current.metadata, state.new.metadata)
+        return True
+
     def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:
         return places.folder_of(schema, files_of(schema), properties).folder
 
@@ -129,23 +141,52 @@ def _swap(actor: Actor, address: Address, current: TableRecord, new: NewState) -
     Finds the table again under its row lock, though it was found, and the rights checked, when it was read.
     """
     table = current.published
-    adds = bool(table_locations.added_locations(current.metadata, new.metadata))
 
     def holds() -> None:
-        if adds:
+        if _adds_places(current, new):
             claims.lock_claims(new.files.catalog_id)
         hold(Lock.CHANGES, table.id)
 
     def act(actor: Actor) -> bool:
-        fresh = find_table(actor, address)
-        policy.require(actor, operations.COMMIT_TABLE, fresh)
-        require_enabled(fresh)
-        if fresh.id != table.id or not move_pointer(actor, Table, fresh, current.metadata_location, new):
-            return False
-        record(event(actor, "table.committed", fresh, metadata_location=new.location))
-        return True
+        return _moved(actor, address, current, new)
 
     return write(actor, act, holds=holds, kind=Kind.TABLE, refresh=partial(refreshed_at, address))
+
+
+class Raced(Exception):
+    """One of several tables was not in the state any more that its new one was made from."""
+
+
+def _swap_all(actor: Actor, states: Sequence[Prepared]) -> None:
+    """Move all pointers in one transaction. Raises Raced, which undoes it."""
+
+    def holds() -> None:
+        if any(_adds_places(state.current, state.new) for state in states):
+            claims.lock_claims(states[0].new.files.catalog_id)
+        hold(Lock.CHANGES, *(state.current.published.id for state in states))
+
+    def act(actor: Actor) -> None:
+        for state in states:
+            if not _moved(actor, state.address, state.current, state.new):
+                raise Raced
+
+    write(actor, act, holds=holds, kind=Kind.TABLE)
+
+
+def _adds_places(current: TableRecord, new: NewState) -> bool:
+    return bool(table_locations.added_locations(current.metadata, new.metadata))
+
+
+def _moved(actor: Actor, address: Address, current: TableRecord, new: NewState) -> bool:
+    """Move one pointer in the caller's transaction, if the table is still the one that was read."""
+    fresh = find_table(actor, address)
+    policy.require(actor, operations.COMMIT_TABLE, fresh)
+    require_enabled(fresh)
+    is_same = fresh.id == current.published.id
+    if not is_same or not move_pointer(actor, Table, fresh, current.metadata_location, new):
+        return False
+    record(event(actor, "table.committed", fresh, metadata_location=new.location))
+    return True
 
 
 def _forget_old_files(own_files: MetadataFiles, base: dict[str, Any], metadata: dict[str, Any]) -> None:

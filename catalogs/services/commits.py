@@ -70,19 +70,27 @@ def _commit_once(
     actor: Actor, address: Address, pointers: PointerStore, current: TableRecord, plan: Plan
 ) -> TableRecord | None:
     """The new state, or None if another commit came first or another table has the name."""
+    new = prepared(actor, pointers, current, plan(current))
+    return current if new is None else pointers.swap(actor, address, current, new)
+
+
+def prepared(
+    actor: Actor, pointers: PointerStore, current: TableRecord, plan: tuple[list[Json], list[Json]]
+) -> NewState | None:
+    """The new state that requirements and updates make, written to its file; None if they change nothing."""
     base, previous = current.metadata, current.metadata_location
-    requirements, updates = plan(current)
+    requirements, updates = plan
     check_requirements(requirements, base)
     metadata = builder.apply_updates(base, updates, now_ms=now_ms(), previous_location=previous)
     if metadata is base:
-        return current
+        return None
     files = pointers.files(current)
     files.check_metadata(metadata)
     pointers.require_places(actor, current, files, metadata)
     if metadata.get("table-uuid") != base.get("table-uuid"):
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
     written, content = files.write(metadata, previous)
-    return pointers.swap(actor, address, current, NewState(files, metadata, written, content))
+    return NewState(files, metadata, written, content)
 
 
 def _create_by_commit(actor: Actor, address: Address, requirements: list[Json], updates: list[Json]) -> TableRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -25,7 +25,7 @@ from catalogs.services.changes import require_enabled
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.opening import files_of
-from catalogs.table_stores import NewState, TableRecord
+from catalogs.table_stores import NewState, Prepared, TableRecord
 from formats.iceberg.table_locations import effective_locations
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
@@ -229,6 +229,18 @@ def publish_or_discard(own_files: MetadataFiles, written: str, publish: Callable
         raise
     except Exception:
         own_files.discard(written)
+        raise
+
+
+def publish_or_discard_all(states: Sequence[Prepared], publish: Callable[[], Any]) -> Any:
+    """The same for the files of several tables, all or none of which are pointed to."""
+    try:
+        return publish()
+    except OutcomeUnknown:
+        raise
+    except Exception:
+        for state in states:
+            state.new.files.discard(state.new.location)
         raise
 
 

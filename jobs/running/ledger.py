@@ -18,6 +18,7 @@ from jobs.commands import Command
 from jobs.models import JobRun, RunLog
 from jobs.services import leaving
 from jobs.services.runs import command_of, run_event
+from jobs.services.system import principal_of
 from jobs.services.templates import Template, load_template
 from metalake import leases
 from metalake.context import this_process
@@ -55,15 +56,25 @@ def actor_of(run: JobRun) -> Actor:
     return actor_from({"id": run.user_id, "name": run.user_name, **run.standing})
 
 
-def prepare(run: JobRun, folder: str) -> tuple[Command, str]:
-    """The command of a run and the secret of its token; rights and files are checked again.
+class Secrets(NamedTuple):
+    """Of the token that a run acts with, and of the one that it writes results with, where its template says so."""
+
+    own: str
+    system: str = ""
+
+
+def prepare(run: JobRun, folder: str) -> tuple[Command, Secrets]:
+    """The command of a run and the secrets of its tokens; rights and files are checked again.
 
     Raises what refuses it, and TakenOver.
     """
     with transaction.atomic():
         template = _allowed(run)
         command = command_of(template, run.conf, run.pk, folder)
-        return command, _issue(run)
+        own = _issue(run, run.user, "token_id")
+        writes = template.built_in is not None and template.built_in.writes_results
+        system = _issue(run, principal_of(run.metalake_id), "system_token_id") if writes else ""
+        return command, Secrets(own, system)
 
 
 def _allowed(run: JobRun) -> Template:
@@ -78,13 +89,13 @@ def _allowed(run: JobRun) -> Template:
     return load_template(actor, metalake, run.template_name)
 
 
-def _issue(run: JobRun) -> str:
+def _issue(run: JobRun, user: User, noted_as: str) -> str:
     """Issue a token that ends with the run, and is accepted in its metalake only."""
     until = timezone.now() + timedelta(seconds=settings.METALAKE_JOB_TIMEOUT) + AFTER
-    secret = issue_token(run.user, f"job {run.pk}", until, within=run.metalake_id)
+    secret = issue_token(user, f"job {run.pk}", until, within=run.metalake_id)
     row = Token.objects.select_related("user").get(digest=digest_of(secret))
-    leases.write(run, token_id=row.pk)
-    run.token_id = row.pk
+    leases.write(run, **{noted_as: row.pk})
+    setattr(run, noted_as, row.pk)
     record(row.event("token.issued", SERVER.name))
     return secret
 
@@ -119,7 +130,7 @@ def finish(run: JobRun, status: str, exit_code: int | None, error: str, output: 
 
 
 def _ended(run: JobRun, status: str, exit_code: int | None, error: str) -> None:
-    leaving.end_tokens([run.token_id])
+    leaving.end_tokens([run.token_id, run.system_token_id])
     details = {"status": status, "exitCode": exit_code, "error": error, "user": run.user_name}
     record(run_event(SERVER, run, "job.ended", template=run.template_name, **details))
 

@@ -25,7 +25,7 @@ from django.db import DatabaseError, close_old_connections
 from jobs.commands import Command
 from jobs.models import JobRun
 from jobs.running import ledger, supervisor
-from jobs.running.ledger import Output
+from jobs.running.ledger import Output, Secrets
 from jobs.running.processes import end_marked
 from metalake.errors import MetalakeError
 from metalake.leases import TakenOver
@@ -102,12 +102,12 @@ def _execute(run: JobRun, folder: Path) -> None:
     working = folder / "work"
     shutil.rmtree(folder, ignore_errors=True)
     working.mkdir(mode=0o700, parents=True)
-    command, secret = ledger.prepare(run, str(working))
+    command, secrets = ledger.prepare(run, str(working))
     for name, target in command.links.items():
         (working / name).symlink_to(target)
     watched = Watched(run, folder)
     try:
-        watched.start(command, secret)
+        watched.start(command, secrets)
         watched.watch()
     finally:
         watched.end()
@@ -134,10 +134,10 @@ class Watched:
             start_new_session=True,
         )
 
-    def start(self, command: Command, secret: str) -> None:
+    def start(self, command: Command, secrets: Secrets) -> None:
         asked = {
             "command": command.arguments,
-            "environment": command.environment | _of_run(self.run, secret),
+            "environment": command.environment | _of_run(self.run, secrets),
             "folder": str(self.folder / "work"),
             "log": str(self.log),
             "limit": settings.METALAKE_JOB_LOG,
@@ -145,7 +145,7 @@ class Watched:
             "seconds": settings.METALAKE_JOB_TIMEOUT,
             "grace": GRACE,
             "niceness": NICENESS,
-            "secrets": [secret],
+            "secrets": [secret for secret in secrets if secret],
         }
         self._tell(json.dumps(asked))
 
@@ -249,8 +249,9 @@ class Watched:
                 time.sleep(BEAT)
 
 
-def _of_run(run: JobRun, secret: str) -> dict[str, str]:
+def _of_run(run: JobRun, secrets: Secrets) -> dict[str, str]:
     """What a job is told of the server and of itself."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.METALAKE_HOST, settings.METALAKE_HOST)  # noqa: S104
     url = settings.METALAKE_JOB_URL or f"http://{in_url(host)}:{settings.METALAKE_PORT}"
-    return {"METALAKE_URL": url, "METALAKE_METALAKE": run.metalake.name, "METALAKE_TOKEN": secret, MARK: str(run.pk)}
+    own = {"METALAKE_URL": url, "METALAKE_METALAKE": run.metalake.name, "METALAKE_TOKEN": secrets.own}
+    return own | {MARK: str(run.pk)} | ({"METALAKE_SYSTEM_TOKEN": secrets.system} if secrets.system else {})

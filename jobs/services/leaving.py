@@ -27,14 +27,18 @@ def follow(events: list[Event]) -> None:
     for event in events:
         if event.name == "user.removed" and event.metalake_id is not None:
             live = JobRun.objects.filter(metalake_id=event.metalake_id, user_id=event.object_id, status__in=JobRun.LIVE)
-            end_tokens(live.values_list("token_id", flat=True))
+            end_tokens(_tokens_of(live))
             cancel_rows(SERVER, live)
 
 
 def end_runs_below(ids: QuerySet) -> None:
     """Revoke the tokens of runs in a metalake that is dropped: whoever watches one ends its process."""
     live = JobRun.objects.filter(metalake_id__in=ids, status__in=JobRun.LIVE)
-    end_tokens(live.values_list("token_id", flat=True))
+    end_tokens(_tokens_of(live))
+
+
+def _tokens_of(runs: QuerySet[JobRun]) -> list[int | None]:
+    return [each for pair in runs.values_list("token_id", "system_token_id") for each in pair]
 
 
 def hand_over_schedules(metalake_id: int, given: tuple[int | None, int | None], to: object) -> None:

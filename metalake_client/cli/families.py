@@ -23,6 +23,7 @@ FAMILIES = {
     "access": ("access", "Who may what, why and since when; and grants as code."),
     "token": ("tokens", "Personal tokens, for programs."),
     "job": ("jobs", "Jobs: templates, runs and schedules."),
+    "system": ("system", "The catalog of what jobs find out."),
     "engine": ("engine", "What engines need to use the catalogs of a metalake, as files."),
     "search": ("server", "Search objects, roles, users and groups."),
     "server": ("server", "The server: its version, its settings, and who you are to it."),

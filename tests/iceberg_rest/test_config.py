@@ -16,7 +16,7 @@ from iceberg_rest.urls import ROUTES
 from metalake.errors import Invalid
 from tests.iceberg_rest.world import Caller
 
-NOT_SERVED = ("functions", "transactions", "credentials", "/plan", "/sign", "oauth")
+NOT_SERVED = ("functions", "credentials", "/plan", "/sign", "oauth")
 
 
 def test_it_works(owner: Caller) -> None:

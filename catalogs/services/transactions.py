@@ -1,0 +1,84 @@
+"""Commits to several tables at once: all of them become visible by one transaction of ours, or none does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from authz import operations, policy
+from authz.actor import Actor
+from catalogs.services.changes import require_enabled
+from catalogs.services.commits import COMMIT_ATTEMPTS, prepared
+from catalogs.services.finding import find
+from catalogs.services.pointers import publish_or_discard_all, require_table
+from catalogs.stores import store_for
+from catalogs.table_stores import Prepared
+from metalake.errors import Conflict, Invalid, Unsupported
+from metalake.kinds import Kind
+from metalake.lineage import Address
+
+MOST_TABLES = 100
+Json = dict[str, Any]
+
+
+class TableCommit(NamedTuple):
+    """What a transaction asks of one table."""
+
+    address: Address
+    requirements: Sequence[Json]
+    updates: Sequence[Json]
+
+
+def commit_tables(actor: Actor, commits: Sequence[TableCommit]) -> None:
+    """Apply a client's updates to tables of one catalog; after a lost race, again on what is there then.
+
+    Takes the right to commit to each. Raises Invalid for a table that is named twice, Unsupported where another system
+    has the pointers of the tables or a table is to be made, Conflict if a requirement fails or others keep winning.
+    """
+    _check(commits)
+    for _ in range(COMMIT_ATTEMPTS):
+        states = _prepare_all(actor, commits)
+        if not states:
+            return
+        if states[0].pointers.swap_all(actor, states):
+            return
+    raise Conflict("Requirement failed: others keep committing to these tables.", kind=Kind.TABLE)
+
+
+def _check(commits: Sequence[TableCommit]) -> None:
+    if not 1 <= len(commits) <= MOST_TABLES:
+        raise Invalid(f"A transaction commits to 1 to {MOST_TABLES} tables, not to {len(commits)}.", kind=Kind.TABLE)
+    if len({each.address for each in commits}) < len(commits):
+        raise Invalid("table-changes: a table is named twice; say all about it at once.", kind=Kind.TABLE)
+    if any(one.get("type") == "assert-create" for each in commits for one in each.requirements):
+        raise Unsupported("A transaction makes no tables: make them first, then commit to them.", kind=Kind.TABLE)
+
+
+def _prepare_all(actor: Actor, commits: Sequence[TableCommit]) -> list[Prepared]:
+    """The new states of the tables that change; where one is refused, the files of those before it are removed."""
+    states: list[Prepared] = []
+
+    def prepare() -> None:
+        for each in commits:
+            state = _prepared(actor, each)
+            states.extend([state] if state else [])
+
+    publish_or_discard_all(states, prepare)
+    return states
+
+
+def _prepared(actor: Actor, commit: TableCommit) -> Prepared | None:
+    """The new state of a table, written and not published; None if the updates change nothing."""
+    table = require_table(actor, find(actor, commit.address))
+    policy.require(actor, operations.COMMIT_TABLE, table)
+    require_enabled(table)
+    store = store_for(table, Kind.TABLE)
+    if not store.pointers.commits_together:
+        raise Unsupported(
+            f"Tables of catalog {table.catalog.name} are committed one at a time: another system has their pointers.",
+            kind=Kind.TABLE,
+        )
+    current = store.pointers.read(store.load(actor, table, refresh=True))
+    plan = list(commit.requirements), list(commit.updates)
+    new = prepared(actor, store.pointers, current, plan)
+    return None if new is None else Prepared(store.pointers, commit.address, current, new)
