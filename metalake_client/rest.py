@@ -63,6 +63,13 @@ class Client:
         target = f"{self.url}/iceberg/{path_of([metalake])}/v1/{path_of(path)}"
         return self._send(method, target, body=body, query=query)
 
+    def post_iceberg(self, metalake: str, *path: str, body: Any) -> None:
+        """Send what the Iceberg wire answers with nothing (204)."""
+        target = f"{self.url}/iceberg/{path_of([metalake])}/v1/{path_of(path)}"
+        answer = self._request("POST", target, json=body)
+        if answer.status_code != 204:
+            self._reply(answer)
+
     def settings(self) -> Json:
         """What the server says of its own settings."""
         return self._send("GET", f"{self.url}/configs")

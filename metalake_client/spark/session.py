@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from metalake_client.engines.catalogs import catalogs_of
+from metalake_client.engines.catalogs import EngineCatalog, catalogs_of
 from metalake_client.engines.spark import MIXED, SparkConfig, is_secret, spark_settings
 from metalake_client.engines.spark_pairs import PAIRS, RUNTIME, Pair, pair_for, require_runtime
 from metalake_client.failures import Exit, Failure
@@ -38,12 +38,14 @@ def metalake_session(
     secrets: Mapping[str, Mapping[str, str]] | None = None,
     jars: Sequence[str | Path] | None = None,
     settings: Mapping[str, str] | None = None,
+    only: Collection[str] | None = None,
 ) -> SparkSession:
     """Start Spark, or make a session of the one that runs in this process, with the catalogs that the caller may use.
 
     One request goes to Metalake; a catalog is connected to when it is first used. `jars` are files, Iceberg's runtime
     among them; without them Spark fetches what it needs from Maven Central. `settings` are more settings of Spark.
-    For the others see engines.spark.spark_settings. `session.metalake` tells what is there. Raises Failure.
+    `only` names the catalogs that are wanted, where not all are. For the others see engines.spark.spark_settings.
+    `session.metalake` tells what is there. Raises Failure.
     """
     version = _pyspark_version()
     pair = pair_for(version)
@@ -51,7 +53,7 @@ def metalake_session(
     config = spark_settings(
         url,
         metalake,
-        catalogs_of(client, metalake),
+        _wanted(catalogs_of(client, metalake), only),
         spark_version=version,
         token=token,
         user=user,
@@ -66,6 +68,15 @@ def metalake_session(
     views = Views(client, metalake, session, config.catalogs)
     session.metalake = MetalakeOfSession(url, metalake, config.catalogs, views)
     return session
+
+
+def _wanted(catalogs: Iterable[EngineCatalog], only: Collection[str] | None) -> list[EngineCatalog]:
+    """The catalogs of these names. Raises Failure for a name without one."""
+    known = {each.name: each for each in catalogs}
+    for name in only or ():
+        if name not in known:
+            raise Failure(f"There is no catalog {name} that you may use.", Exit.MISSING)
+    return [known[name] for name in (known if only is None else only)]
 
 
 def _pyspark_version() -> str:

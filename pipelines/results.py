@@ -1,0 +1,280 @@
+"""Result tables of the catalog `system`, in which each unit of a job's work appears once, in all of them at once.
+
+Rows are written to a branch of each table, which nobody reads. Then one commit of the server moves the branch `main` of
+all tables to what was written (transactions/commit of Iceberg's REST wire). The snapshots say by their summary which
+unit they have and a key of what it was made from, so that a run that is started again sees what is done, and goes on
+with what is written.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from metalake_client.failures import Exit, Failure
+from pipelines.job import SYSTEM, Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+UNIT, KEY = "metalake.unit", "metalake.key"  # of a snapshot's summary
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A table that a job writes: `columns` as Spark declares them, "day date, times bigint"."""
+
+    schema: str
+    name: str
+    columns: str
+    partitioned_by: tuple[str, ...] = ()
+    comment: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return f"{SYSTEM}.{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a job's results that is replaced as a whole: the rows of `where`, an expression of SQL.
+
+    `key` stands for all that they are made from: while it is the same, nothing is written.
+    """
+
+    name: str
+    key: str
+    where: str
+
+
+class Results:
+    """The tables of one job."""
+
+    def __init__(self, job: Job, session: SparkSession, name: str, tables: Sequence[ResultTable]) -> None:
+        """`name` is the job's. Makes the tables that are not there. Raises Failure for one that was changed by hand."""
+        self.job, self.session, self.name, self.tables = job, session, name, tables
+        for table in tables:
+            self._require(table)
+
+    def is_done(self, unit: Unit) -> bool:
+        """Whether all tables have the unit, made from the same."""
+        return not [state for state in self._states() if not state.has(unit)]
+
+    def write(self, unit: Unit, frames: Mapping[ResultTable, Callable[[], DataFrame]]) -> Pending:
+        """Write the rows of a unit where nobody reads them; those of a run that ended before are used.
+
+        Raises Failure if another run of the job came between.
+        """
+        missing = (state for state in self._states() if not state.has(unit))
+        written = (state.written_for(unit) or self._write(state, unit, frames[state.table]()) for state in missing)
+        return Pending(self, unit, [*written])
+
+    def _states(self) -> list[_State]:
+        return [_State(table, self._load(table) or {}) for table in self.tables]
+
+    def _require(self, table: ResultTable) -> None:
+        if self._load(table) is None:
+            self._make(table)
+            return
+        there, wanted = (_shape(schema) for schema in (self.session.table(table.full_name).schema, _declared(table)))
+        if there != wanted:
+            odd = ", ".join(f"{name} {type_}" for name, type_ in sorted(there ^ wanted))
+            raise Failure(
+                f"The columns of {table.full_name} were changed by hand ({odd}): undo that, or drop the table, and the "
+                "next run makes it anew.",
+                Exit.CONFLICT,
+            )
+
+    def _make(self, table: ResultTable) -> None:
+        parts = f" PARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
+        comment = table.comment.replace("'", "\\'")
+        self.session.sql(
+            f"CREATE TABLE IF NOT EXISTS {table.full_name} ({table.columns}) USING iceberg{parts} COMMENT '{comment}'"
+        )
+
+    def _load(self, table: ResultTable) -> Json | None:
+        """The table's metadata; None if there is no such table."""
+        path = (SYSTEM, "namespaces", table.schema, "tables", table.name)
+        try:
+            metadata: Json = self.job.writer.call_iceberg("GET", self.job.metalake, *path)["metadata"]
+        except Failure as failure:
+            if failure.kind == "NoSuchTableException":
+                return None
+            raise
+        return metadata
+
+    def _write(self, state: _State, unit: Unit, frame: DataFrame) -> _Written:
+        branch = f"{self.name}_{secrets.token_hex(6)}"
+        table = state.table
+        self.session.sql(f"ALTER TABLE {table.full_name} CREATE BRANCH {branch}")
+        writer = frame.writeTo(f"{table.full_name}.branch_{branch}")
+        for name, value in ((UNIT, unit.name), (KEY, unit.key)):
+            writer = writer.option(f"snapshot-property.{name}", value)
+        writer.overwrite(_expression(unit.where))
+        fresh = _State(table, self._load(table) or {})
+        ref = fresh.refs.get(branch)
+        if ref is None or fresh.main != state.main or fresh.uuid != state.uuid:
+            raise _overtaken(self.name, unit)
+        return _Written(fresh, branch, ref)
+
+    def publish(self, unit: Unit, written: Sequence[_Written]) -> None:
+        """See Pending.publish."""
+        try:
+            self._commit(each.change(self.name) for each in written)
+        except Failure as failure:
+            unknown = failure.exit_code is Exit.UNREACHABLE or (failure.status or 0) >= 500
+            if (unknown or failure.exit_code is Exit.CONFLICT) and self.is_done(unit):
+                return  # by this commit, whose answer was lost, or by another run's
+            if failure.exit_code is Exit.CONFLICT:
+                self.clear(written)
+                raise _overtaken(self.name, unit) from None
+            raise
+
+    def _commit(self, changes: Iterable[Json]) -> None:
+        self.job.writer.post_iceberg(
+            self.job.metalake, SYSTEM, "transactions", "commit", body={"table-changes": [*changes]}
+        )
+
+    def clear(self, written: Iterable[_Written]) -> None:
+        """Remove what was written and not published; what cannot be removed now is by the next run."""
+        for each in written:
+            try:
+                self._commit([each.removal()])
+            except Failure:
+                continue
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A unit that is written, and not seen by anybody yet. Without `written` it was done before."""
+
+    results: Results
+    unit: Unit
+    written: Sequence[_Written]
+
+    def reader(self, table: ResultTable) -> DataFrame:
+        """The table as it will be."""
+        session = self.results.session
+        for each in self.written:
+            if each.state.table == table:
+                return session.table(f"{table.full_name}.branch_{each.branch}").where(self.unit.where)
+        return session.table(table.full_name).where(self.unit.where)
+
+    def publish(self) -> None:
+        """Show all tables with the unit, by one commit. Raises Failure if another run of the job was first."""
+        if self.written:
+            self.results.publish(self.unit, self.written)
+
+    def clear(self) -> None:
+        """Forget what was written."""
+        self.results.clear(self.written)
+
+
+@dataclass(frozen=True)
+class _State:
+    """A table as it was read."""
+
+    table: ResultTable
+    metadata: Json
+
+    @property
+    def uuid(self) -> str:
+        return str(self.metadata.get("table-uuid"))
+
+    @property
+    def refs(self) -> dict[str, int]:
+        return {name: ref["snapshot-id"] for name, ref in (self.metadata.get("refs") or {}).items()}
+
+    @property
+    def main(self) -> int | None:
+        return self.refs.get("main")
+
+    @property
+    def snapshots(self) -> dict[int, Json]:
+        return {each["snapshot-id"]: each for each in self.metadata.get("snapshots") or ()}
+
+    def has(self, unit: Unit) -> bool:
+        """Whether the newest snapshot that says to be of the unit was made from the same."""
+        newest = next((each for each in self._history() if _summary(each).get(UNIT) == unit.name), None)
+        return newest is not None and _summary(newest).get(KEY) == unit.key
+
+    def _history(self) -> Iterator[Json]:
+        """The snapshots of main, the newest first."""
+        snapshots, at = self.snapshots, self.main
+        while at in snapshots:
+            yield snapshots[at]
+            at = snapshots[at].get("parent-snapshot-id")
+
+    def written_for(self, unit: Unit) -> _Written | None:
+        """What a run that ended before wrote of the unit, on top of what is there now."""
+        for branch, id in self.refs.items():
+            snapshot = self.snapshots.get(id, {})
+            summary = _summary(snapshot)
+            if branch == "main" or (summary.get(UNIT), summary.get(KEY)) != (unit.name, unit.key):
+                continue
+            parent = snapshot.get("parent-snapshot-id")
+            is_first = self.main is None and self.snapshots.get(parent, {}).get("parent-snapshot-id") is None
+            if parent == self.main or is_first:  # a branch of an empty table begins with a snapshot of nothing
+                return _Written(self, branch, id)
+        return None
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A branch that has a unit, of a table as it was then."""
+
+    state: _State
+    branch: str
+    snapshot: int
+
+    def change(self, job: str) -> Json:
+        """Moves main to the branch, and removes all branches of the job: another run's cannot be published any more."""
+        of_job = [name for name in self.state.refs if name.startswith(f"{job}_")]
+        moved = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": self.snapshot}
+        return self._of_table(
+            [_ref("main", self.state.main), _ref(self.branch, self.snapshot)],
+            [moved, *({"action": "remove-snapshot-ref", "ref-name": name} for name in of_job)],
+        )
+
+    def removal(self) -> Json:
+        removed = {"action": "remove-snapshot-ref", "ref-name": self.branch}
+        return self._of_table([_ref(self.branch, self.snapshot)], [removed])
+
+    def _of_table(self, requirements: list[Json], updates: list[Json]) -> Json:
+        table = self.state.table
+        return {
+            "identifier": {"namespace": [table.schema], "name": table.name},
+            "requirements": [{"type": "assert-table-uuid", "uuid": self.state.uuid}, *requirements],
+            "updates": updates,
+        }
+
+
+def _ref(name: str, snapshot: int | None) -> Json:
+    return {"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": snapshot}
+
+
+def _summary(snapshot: Json) -> Json:
+    return snapshot.get("summary") or {}
+
+
+def _overtaken(job: str, unit: Unit) -> Failure:
+    return Failure(f"Another run of {job} wrote {unit.name} meanwhile, and its results stand.", Exit.CONFLICT)
+
+
+def _expression(where: str) -> Column:
+    from pyspark.sql import functions
+
+    return functions.expr(where)
+
+
+def _declared(table: ResultTable) -> Any:
+    from pyspark.sql.types import StructType
+
+    return StructType.fromDDL(table.columns)
+
+
+def _shape(schema: Any) -> set[tuple[str, str]]:
+    return {(field.name, field.dataType.simpleString()) for field in schema.fields}
