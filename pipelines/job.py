@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SYSTEM = "system"  # the catalog of results
-SAID_EVERY, SENT_EVERY = 10.0, 2.0  # seconds between two lines where no terminal is, and two reports to the server
+SHOWN_EVERY, SENT_EVERY = 10.0, 2.0  # seconds between two lines where no terminal is, and two reports to the server
 _LIMITED = re.compile(r"\d{1,9}", re.ASCII)
 
 
@@ -143,7 +143,7 @@ class Progress:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._said = self._sent = 0.0
+        self._shown = self._sent = 0.0
         self._begin("", None)
 
     def stage(self, name: str, total: int | None = None) -> None:
@@ -157,8 +157,8 @@ class Progress:
         """So much is done of the stage; `now` says it at once."""
         self.done, moment = done, time.monotonic()
         is_terminal = sys.stderr.isatty()
-        if now or moment - self._said >= (0.2 if is_terminal else SAID_EVERY):
-            self._said = moment
+        if now or moment - self._shown >= (0.2 if is_terminal else SHOWN_EVERY):
+            self._shown = moment
             ends = {"end": ""} if is_terminal and not now else {}
             print(f"\r\033[K{self}" if is_terminal else str(self), file=sys.stderr, flush=True, **ends)
         if self.job.run and (now or moment - self._sent >= SENT_EVERY):

@@ -215,9 +215,9 @@ class _State:
             summary = _summary(snapshot)
             if branch == "main" or (summary.get(UNIT), summary.get(KEY)) != (unit.name, unit.key):
                 continue
-            parent = snapshot.get("parent-snapshot-id")
+            parent = snapshot.get("parent-snapshot-id", 0)  # no snapshot has this number
             is_first = self.main is None and self.snapshots.get(parent, {}).get("parent-snapshot-id") is None
-            if parent == self.main or is_first:  # a branch of an empty table begins with a snapshot of nothing
+            if parent == (self.main or 0) or is_first:  # a branch of an empty table begins with a snapshot of nothing
                 return _Written(self, branch, id)
         return None
 

@@ -43,13 +43,11 @@ def metalake_session(
     """Start Spark, or make a session of the one that runs in this process, with the catalogs that the caller may use.
 
     One request goes to Metalake; a catalog is connected to when it is first used. `jars` are files, Iceberg's runtime
-    among them; without them Spark fetches what it needs from Maven Central. `settings` are more settings of Spark.
-    `only` names the catalogs that are wanted, where not all are. For the others see engines.spark.spark_settings.
-    `session.metalake` tells what is there. Raises Failure.
+    among them; without them Spark fetches what it needs from Maven Central. `settings` are more of Spark's; `only` are
+    the wanted catalogs. For the others see spark_settings; `session.metalake` tells what is there. Raises Failure.
     """
     version = _pyspark_version()
-    pair = pair_for(version)
-    client = _client(url, token, user, password)
+    pair, client = pair_for(version), _client(url, token, user, password)
     config = spark_settings(
         url,
         metalake,

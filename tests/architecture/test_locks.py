@@ -37,6 +37,7 @@ WAYS = {
     ("catalogs/services/holding.py", "write_to"),
     ("outside/intents.py", "_promise"),
     ("catalogs/managed/pointers.py", "_swap"),
+    ("catalogs/managed/pointers.py", "_swap_all"),
     ("outside/watching.py", "_decide"),
     ("authz/use/dormancy.py", "deliver"),
     ("views_mgmt/services/findings.py", "deliver"),

@@ -44,22 +44,22 @@ class Lab:
 
     def python(self, code: str, timeout: float = 120) -> str:
         """What a program prints that runs beside Spark."""
-        said: str = self.spark.call("python", code, self.environment, timeout=timeout)
-        return said
+        output: str = self.spark.call("python", code, self.environment, timeout=timeout)
+        return output
 
     def run(self, module: str, *arguments: str, before: str = "") -> tuple[int, str]:
-        """Run a job to its end: its exit code, and what it printed on both streams. `before` is code that runs first."""
+        """Run a job to its end: its exit code and what it printed on both streams; `before` is code that runs first."""
         printed = self.python(
             "import contextlib, io, json, sys\n"
             f"{before}\n"
             f"from {module} import main\n"
-            "said = io.StringIO()\n"
-            "with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):\n"
+            "output = io.StringIO()\n"
+            "with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):\n"
             f"    code = main({list(arguments)!r})\n"
-            "print(json.dumps([code, said.getvalue()]))"
+            "print(json.dumps([code, output.getvalue()]))"
         )
-        code, said = json.loads(printed)
-        return code, said
+        code, output = json.loads(printed)
+        return code, output
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """What a query answers the owner, in which a table is `system.schema.name`."""

@@ -29,7 +29,7 @@ def frames(times, day="2026-01-01"):
     }
 def snapshots():
     return [len(state.snapshots) for state in results()._states()]
-def told(act):
+def attempt(act):
     try:
         return act()
     except Failure as failure:
@@ -93,10 +93,10 @@ def test_of_two_runs_at_once_one_wins_and_the_other_says_so(lab: Lab) -> None:
         """
 results().write(unit("zero"), frames(7)).publish()
 first, second = results().write(unit("a"), frames(1)), results().write(unit("b"), frames(2))
-print(told(second.publish))
-print(told(first.publish))
+print(attempt(second.publish))
+print(attempt(first.publish))
 same, twin = results().write(unit("c"), frames(3)), results().write(unit("c"), frames(3))
-print(told(same.publish), told(twin.publish))
+print(attempt(same.publish), attempt(twin.publish))
 """,
     )
     assert lines == ["None", "Another run of counting wrote 2026-01-01 meanwhile, and its results stand.", "None None"]
@@ -106,12 +106,10 @@ print(told(same.publish), told(twin.publish))
 
 def test_a_dropped_table_is_made_anew_and_a_changed_one_refused(lab: Lab) -> None:
     printed(lab, 'results().write(unit("a"), frames(1)).publish()')
-    lab.admin.call_iceberg("DELETE", lab.metalake, "system", "namespaces", "audit", "tables", "one") if False else (
-        lab.call("DELETE", "catalogs", "system", "schemas", "audit", "tables", "one")
-    )
+    lab.call("DELETE", "catalogs", "system", "schemas", "audit", "tables", "one")
     printed(lab, 'results().write(unit("a"), frames(1)).publish()')
     assert seen(lab) == [("2026-01-01", 1, "x1")]
-    (line,) = printed(lab, 'spark.sql("alter table system.audit.one add column more int")\nprint(told(results))')
+    (line,) = printed(lab, 'spark.sql("alter table system.audit.one add column more int")\nprint(attempt(results))')
     assert "system.audit.one were changed by hand (more int)" in line and "drop the table" in line
 
 
