@@ -1,15 +1,13 @@
 """Walk over a whole outside catalog and bring its rows up to date.
 
 A run compares one schema after the other, page by page, with a transaction for each page, and stores the last schema
-that it finished, from which another process resumes. An object that the system no longer lists is asked for by name
-before it is buried; if more than half of the known objects are missing, none is buried until an operator confirms it.
+that it finished, from which another process resumes. What becomes of a page, and of what no page has: comparing.py.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import timedelta
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Q, QuerySet
@@ -30,21 +28,16 @@ from metalake.events import follow_up
 from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.lineage import Address, Located
-from outside import mirror
-from outside.calls import PATIENCE, levels_of, pages
+from outside import comparing, mirror
+from outside.calls import levels_of, pages
 from outside.mirror import Tally
 from outside.mirror_schemas import meet_schemas
-from outside.reading import bury_if_gone
-from providers import remote
 from providers.base import Provider
 from providers.registry import provider_for
 
 log = logging.getLogger(__name__)
 
 TOPIC = "catalog.refresh"
-LEASE = timedelta(seconds=PATIENCE + remote.TOTAL)  # the longest time of one call; each answer renews the lease
-FEW = 10  # so many missing objects are buried whatever their share of all
-SHARE = 0.5
 
 
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
@@ -132,7 +125,7 @@ def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun
 def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
     """Stop a run; what it has compared so far stays."""
     run = run_of(actor, metalake, catalog, run_id)
-    _finish(run, RefreshRun.State.FAILED, f"Stopped by {actor.name}.", any_fence=True)
+    comparing.finish(run, RefreshRun.State.FAILED, f"Stopped by {actor.name}.", any_fence=True)
     run.refresh_from_db()
     return run
 
@@ -150,16 +143,17 @@ def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) ->
             cursor.execute("PRAGMA mmap_size=0")  # a walk reads every page of the file, which would all stay mapped
     try:
         _walk(run, report or (lambda run: None))
-        _finish(run, RefreshRun.State.DONE, "")
+        comparing.finish(run, RefreshRun.State.DONE, "")
     except TakenOver:
         log.info("refresh %s was stopped, or another process goes on with it", run_id)
     except KeyboardInterrupt:
         leases.give_back(run)
         raise
     except MetalakeError as failure:
-        _finish(run, RefreshRun.State.FAILED, failure.message)
+        comparing.finish(run, RefreshRun.State.FAILED, failure.message)
     except Exception as failure:
-        _finish(run, RefreshRun.State.FAILED, f"The server failed ({type(failure).__name__}); its log says more.")
+        reason = f"The server failed ({type(failure).__name__}); its log says more."
+        comparing.finish(run, RefreshRun.State.FAILED, reason)
         raise
     return RefreshRun.objects.filter(pk=run_id).first() or run  # the row is gone if its catalog was dropped
 
@@ -167,7 +161,7 @@ def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) ->
 def abandoned() -> list[int]:
     """The ids of runs whose process has ended, at most 10."""
     now = timezone.now()
-    begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - LEASE)
+    begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - comparing.LEASE)
     dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING)
     return list(dead.values_list("pk", flat=True)[:10])
 
@@ -175,7 +169,7 @@ def abandoned() -> list[int]:
 def _take(run_id: int) -> RefreshRun | None:
     free = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING, lease_until__lte=timezone.now())
     run = free.filter(pk=run_id).first()
-    if run is None or not leases.take(free, run.pk, run.fence, LEASE):
+    if run is None or not leases.take(free, run.pk, run.fence, comparing.LEASE):
         return None
     run.fence += 1
     return run
@@ -188,6 +182,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
     require_enabled(catalog)
     actor, provider = system_actor(), provider_at(catalog)
     run.seen = run.counted
+    comparing.save(run, seen=run.seen)
     listed: set[str] = set()
     if provider.keeps_outside(Kind.SCHEMA):
         listed = _schemas(run, actor, catalog, provider, report)
@@ -195,7 +190,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
         if name > run.after:
             _leaves(run, actor, _schema(catalog, provider, name), provider, report)
             run.after, run.counted = name, run.seen
-            _save(run, "after", "counted")
+            comparing.save(run, after=run.after, counted=run.counted)
     if provider.keeps_outside(Kind.SCHEMA):
         _drop_missing(run, actor, catalog, provider, mirror.of_schemas(catalog.id), listed)
 
@@ -264,47 +259,15 @@ def _drop_missing(
     known: QuerySet[Mirror],
     names: set[str],
 ) -> None:
-    """Bury objects that are gone, but none if so many are missing that the listing itself is in doubt."""
-    rows = known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)
-    there = list(rows.values_list("pk", "wire_name"))
+    there = list(comparing.long_known(known).values_list("pk", "wire_name"))
     missing = [pk for pk, name in there if name not in names]
-    too_many = len(missing) > FEW and len(missing) > SHARE * len(there)
-    says_nothing = container.kind == Kind.CATALOG and not names
-    if missing and (too_many or says_nothing) and not _accepts_drops(run):
-        run.held_back += len(missing)
-        _save(run, "held_back")
-        return
-    for pk in missing:
-        row = Mirror.objects.select_related("securable").defer("definition").filter(pk=pk).first()
-        if row is not None:
-            run.dropped += bury_if_gone(actor, container, provider, row)
-            _save(run, "dropped")
-
-
-def _accepts_drops(run: RefreshRun) -> bool:
-    """Whether an operator has confirmed the drops, perhaps while the run is under way."""
-    return RefreshRun.objects.filter(pk=run.pk, accept_drops=True).exists()
+    if comparing.is_in_doubt(run, container, missing=len(missing), known=len(there), listed=len(names)):
+        comparing.add(run, {"held_back": len(missing)})
+    else:
+        comparing.bury_gone(run, actor, container, provider, missing)
 
 
 def _count(run: RefreshRun, tally: Tally, report: Callable[[RefreshRun], None], *, again: bool = False) -> None:
     """Add the counts of a page to the run; a page that is read `again` adds only what it changed."""
-    for one in tally.passed_over:
-        log.info("refresh %s passes over %s", run.pk, one)
-    for name, value in tally.counts().items():
-        if not (again and name in ("seen", "skipped")):
-            setattr(run, name, getattr(run, name) + value)
-    _save(run, *tally.counts())
+    comparing.count(run, tally, without=frozenset({"seen", "skipped"}) if again else frozenset())
     report(run)
-
-
-def _save(run: RefreshRun, *fields: str) -> None:
-    """Store the run's progress and renew its lease. Raises TakenOver."""
-    mine, values = leases.mine(run), {field: getattr(run, field) for field in fields}
-    if not mine.filter(state=RefreshRun.State.RUNNING).update(lease_until=leases.over(LEASE), **values):
-        mine.update(**values)  # the run was stopped, but its counts are stored
-        raise TakenOver
-
-
-def _finish(run: RefreshRun, state: str, error: str, *, any_fence: bool = False) -> None:
-    rows = RefreshRun.objects.filter(pk=run.pk) if any_fence else leases.mine(run)
-    rows.filter(state=RefreshRun.State.RUNNING).update(state=state, error=error, ended_at=timezone.now())

@@ -16,8 +16,8 @@ class Hasty(AppConfig):
     name = "tests.outside.hasty"
 
     def ready(self) -> None:
-        from outside import intents, refresh, steps, workers
+        from outside import comparing, intents, steps, workers
 
         workers.PATIENCE = PATIENCE
         intents.LEASE = steps.LEASE = timedelta(seconds=PATIENCE + 3)
-        refresh.LEASE = timedelta(seconds=6)
+        comparing.LEASE = timedelta(seconds=6)
