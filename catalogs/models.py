@@ -220,6 +220,7 @@ class RefreshRun(models.Model):
     state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
     requested_by = models.CharField(max_length=255)
     accept_drops = models.BooleanField(default=False)
+    is_delivered = models.BooleanField(default=False, db_default=False)  # a job delivers the listings
     started_at = models.DateTimeField(default=timezone.now)
     lease_until = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
@@ -250,3 +251,22 @@ class RefreshRun(models.Model):
     def is_left_alone(self) -> bool:
         """Whether the process that walked has ended early, and no other has resumed the run yet."""
         return self.state == self.State.RUNNING and bool(self.fence) and self.lease_until < timezone.now()
+
+
+class HarvestedPart(models.Model):
+    """A part of a listing that was delivered to a run, so that one delivered twice counts once.
+
+    `schema` is the schema's name in its system, empty for the catalog, whose listing is of schemas. The part without a
+    name says that all of that listing was delivered. They go when the run ends.
+    """
+
+    run = models.ForeignKey(RefreshRun, models.CASCADE, related_name="parts")
+    schema = models.CharField(max_length=1024, blank=True)
+    name = models.CharField(max_length=255, blank=True)
+    seen = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "schema", "name"], name="a_part_counts_once")]
+
+    def __str__(self) -> str:
+        return f"{self.schema} {self.name}".strip()

@@ -22,12 +22,13 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"  # a JSON value on each line
 
 _PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
+_DELIVERY = re.compile(r"/api/metalakes/[^/]+/catalogs/[^/]+/refreshes/[^/]+/parts/?")
 
 
 def limit_of(path: str) -> int:
     """The most bytes that the body of a request to this path may have."""
     wire = wire_of(path)
-    if wire == "iceberg":
+    if wire == "iceberg" or (wire == "api" and _DELIVERY.fullmatch(path)):
         return settings.METALAKE_MAX_COMMIT_BODY
     return settings.METALAKE_MAX_PLAN_BODY if wire == "api" and _PLAN.fullmatch(path) else settings.METALAKE_MAX_BODY
 

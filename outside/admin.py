@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from authz.callers.identity import actor_of
 from authz.models import User
-from catalogs.models import Intent, Listing, Mirror, RefreshRun, Reservation, Tombstone
+from catalogs.models import HarvestedPart, Intent, Listing, Mirror, RefreshRun, Reservation, Tombstone
 from metalake.admin import ReadOnlyAdmin
 from outside import watching
 
@@ -67,6 +67,13 @@ class RefreshRunAdmin(ReadOnlyAdmin):
     list_filter = ("state",)
     list_select_related = ("in_catalog",)
     search_fields = ("in_catalog__name", "error", "id__exact")
+
+
+@admin.register(HarvestedPart)
+class HarvestedPartAdmin(ReadOnlyAdmin):
+    list_display = ("run", "schema", "name", "seen")
+    list_select_related = ("run",)
+    search_fields = ("schema",)
 
 
 @admin.register(Tombstone)

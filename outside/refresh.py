@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Q, QuerySet
@@ -43,22 +44,31 @@ TOPIC = "catalog.refresh"
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
     """Start a run, which a worker or a thread of the server begins at once; or the run that is under way."""
 
-    def locate(actor: Actor) -> Locks:
-        located = find(actor, Address(metalake=metalake, catalog=catalog))
-        policy.require(actor, operations.REFRESH_CATALOG, located)
-        require_enabled(located)
-        if not store_for(located, Kind.CATALOG).is_mirrored:
-            raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
-        return [(located, Lock.HANGS)]
-
     def act(actor: Actor, located: Located) -> RefreshRun:
         return begin(located.id, actor.name, accept_drops=accept_drops)
 
-    return write_to(actor, locate, act, kind=Kind.CATALOG)
+    return write_to(actor, partial(refreshable, metalake, catalog), act, kind=Kind.CATALOG)
 
 
-def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = False, here: bool = False) -> RefreshRun:
-    """Insert a run; it is begun by way of the outbox, unless the caller carries it on `here`.
+def refreshable(metalake: str, catalog: str, actor: Actor) -> Locks:
+    """The catalog that the actor may refresh, with its lock. Raises NotFound, Forbidden, NotInUse, Unsupported."""
+    located = find(actor, Address(metalake=metalake, catalog=catalog))
+    policy.require(actor, operations.REFRESH_CATALOG, located)
+    require_enabled(located)
+    if not store_for(located, Kind.CATALOG).is_mirrored:
+        raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
+    return [(located, Lock.HANGS)]
+
+
+def begin(
+    catalog_id: int,
+    requested_by: str = SYSTEM,
+    *,
+    accept_drops: bool = False,
+    here: bool = False,
+    is_delivered: bool = False,
+) -> RefreshRun:
+    """Insert a run; it is begun by way of the outbox, unless the caller carries it on `here` or delivers its listings.
 
     Returns the run that is under way if there is one. Raises NotFound if the catalog is gone.
     """
@@ -70,25 +80,31 @@ def begin(catalog_id: int, requested_by: str = SYSTEM, *, accept_drops: bool = F
                     in_catalog_id=catalog_id,
                     requested_by=requested_by,
                     accept_drops=accept_drops,
+                    is_delivered=is_delivered,
                     expected=known,
                     lease_until=timezone.now(),
                 )
-                if not here:
+                if not (here or is_delivered):
                     follow_up(TOPIC, [{"run": run.pk}])
             return run
         except IntegrityError:
-            if there := _running(catalog_id, accept_drops):
+            if there := _running(catalog_id, accept_drops, is_delivered):
                 return there
             if not Catalog.objects.filter(pk=catalog_id).exists():
                 raise NotFound("The catalog was dropped.", kind=Kind.CATALOG) from None
     raise Conflict("Refreshes of this catalog end as fast as they begin; try again.", kind=Kind.CATALOG)
 
 
-def _running(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
+def _running(catalog_id: int, accept_drops: bool, is_delivered: bool) -> RefreshRun | None:
+    """The run that is under way; one whose deliveries have ceased ends for a walk of the server itself."""
     running = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+    run = running.first()
+    if run is not None and run.is_delivered and run.is_left_alone and not is_delivered:
+        comparing.finish(run, RefreshRun.State.FAILED, "Nothing was delivered any more, and another refresh began.")
+        return None
     if accept_drops:
         running.update(accept_drops=True)
-    return running.first()
+    return run
 
 
 def can_refresh(row: Catalog) -> bool:
@@ -162,12 +178,13 @@ def abandoned() -> list[int]:
     """The ids of runs whose process has ended, at most 10."""
     now = timezone.now()
     begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - comparing.LEASE)
-    dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING)
+    dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING, is_delivered=False)
     return list(dead.values_list("pk", flat=True)[:10])
 
 
 def _take(run_id: int) -> RefreshRun | None:
-    free = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING, lease_until__lte=timezone.now())
+    walks = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING, is_delivered=False)
+    free = walks.filter(lease_until__lte=timezone.now())
     run = free.filter(pk=run_id).first()
     if run is None or not leases.take(free, run.pk, run.fence, comparing.LEASE):
         return None
@@ -188,7 +205,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
         listed = _schemas(run, actor, catalog, provider, report)
     for name in _names_to_compare(catalog, provider, listed):
         if name > run.after:
-            _leaves(run, actor, _schema(catalog, provider, name), provider, report)
+            _leaves(run, actor, schema_named(catalog, provider, name), provider, report)
             run.after, run.counted = name, run.seen
             comparing.save(run, after=run.after, counted=run.counted)
     if provider.keeps_outside(Kind.SCHEMA):
@@ -209,7 +226,7 @@ def _schemas(
 
 
 def _names_to_compare(catalog: Located, provider: Provider, listed: set[str]) -> list[str]:
-    """The sorted names of the schemas whose tables are compared, in the form that `_schema` takes."""
+    """The sorted names of the schemas whose tables are compared, in the form that `schema_named` takes."""
     if not provider.keeps_outside(Kind.TABLE):
         return []
     if not provider.keeps_outside(Kind.SCHEMA):
@@ -217,7 +234,7 @@ def _names_to_compare(catalog: Located, provider: Provider, listed: set[str]) ->
     return sorted(listed)
 
 
-def _schema(catalog: Located, provider: Provider, name: str) -> Located | None:
+def schema_named(catalog: Located, provider: Provider, name: str) -> Located | None:
     """The schema with this name in the system or, where schemas are managed, with this physical name; or None."""
     schemas = Schema.objects.filter(in_catalog_id=catalog.id)
     its_name = "mirror__wire_name" if provider.keeps_outside(Kind.SCHEMA) else "physical_name"

@@ -24,6 +24,7 @@ from formats.iceberg.folders import Ground
 from formats.iceberg.metadata_json import parse_metadata
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
+from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.surface import Surface
 from providers.answers import Json, Levels, NewTable, Page, Remote
@@ -48,7 +49,7 @@ Read = Callable[..., Remote | None]  # reads by a verb's name and arguments; Non
 
 
 class RemoteStore(Surface):
-    """The objects of one kind in one catalog's outside system.
+    """The objects of one kind in a catalog's outside system.
 
     `listed_as` is the kind in whose listing they come, for those that have no listing of their own: the verbs of that
     kind list and load them, and `Remote.kind` says which is which.
@@ -67,6 +68,10 @@ class RemoteStore(Surface):
     @abstractmethod
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         """How a call ended whose answer was lost. Raises what `read` raises, and CannotTell."""
+
+    def delivered(self, entry: Json) -> Remote:
+        """The object of a harvest's entry. Raises Invalid, and Unsupported where catalogs are not harvested."""
+        raise Unsupported(f"{self.label} catalogs are not harvested.", kind="catalog")
 
 
 class RemoteSchemas(RemoteStore):
@@ -205,8 +210,7 @@ class RemoteTables(RemoteTabulars):
 
     @abstractmethod
     def draft(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        """A new table from a native create request. Raises Invalid, TooLarge, and Unsupported for any part of the
-        request that the system cannot store."""
+        """A new table from a native request. Raises Invalid, TooLarge, and Unsupported for what cannot be stored."""
 
     @abstractmethod
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:

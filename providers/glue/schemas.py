@@ -10,6 +10,7 @@ from metalake.kinds import Kind
 from providers.answers import Json, Levels, Page, Remote
 from providers.glue.answers import after_write, database_of, page_after, require_same, writable
 from providers.glue.catalog import GlueCatalog
+from providers.glue.deliveries import delivered_database
 from providers.glue.mapping import database_input, merged
 from providers.hive_like.meaning import marked
 from providers.hive_like.schemas import HiveLikeSchemas
@@ -30,6 +31,9 @@ class GlueSchemas(HiveLikeSchemas):
     def _database(self, schema: Levels) -> dict[str, Any]:
         database: dict[str, Any] = self.provider.glue.call("GetDatabase", schema, Name=schema[0])["Database"]
         return database
+
+    def delivered(self, entry: Json) -> Remote:
+        return delivered_database(entry)
 
     def create(self, schema: Levels, definition: Json, marker: str = "") -> Remote:
         glue = self.provider.glue

@@ -13,6 +13,7 @@ from providers.answers import Json, Levels, Page, Remote
 from providers.glue import iceberg
 from providers.glue.answers import after_write, changed, page_after, require_same, table_of, writable
 from providers.glue.catalog import GlueCatalog
+from providers.glue.deliveries import delivered_table
 from providers.glue.entries import read_table, update
 from providers.glue.mapping import hive_table, table_input
 from providers.glue.partitions import GluePartitions
@@ -35,6 +36,9 @@ class GlueTables(HiveLikeTables):
 
     def load(self, schema: Levels, table: str) -> Remote:
         return table_of(read_table(self.provider.glue, schema, table))
+
+    def delivered(self, entry: Json) -> Remote:
+        return delivered_table(entry)
 
     def create(
         self,

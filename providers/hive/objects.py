@@ -21,7 +21,7 @@ from hive_metastore.ttypes import (
 )
 
 from formats.hive.partitions import partition_name
-from formats.hive.tables import VIEW_TYPES, HiveColumn, HiveTable, SortColumn
+from formats.hive.tables import HiveColumn, HiveTable, SortColumn
 from metalake.errors import ProviderUnavailable
 from metalake.kinds import Kind
 from providers.answers import PARTITION, Remote, digest
@@ -42,7 +42,11 @@ def schema_of(database: Database) -> Remote:
         "owner": database.ownerName,
         "owner_type": owner_type,
     }
-    return Remote(_name(database.name), definition, "", digest(definition), Kind.SCHEMA)
+    return database_of(_name(database.name), definition)
+
+
+def database_of(name: str, definition: dict[str, Any]) -> Remote:
+    return Remote(name, definition, "", digest(definition), Kind.SCHEMA)
 
 
 def database_from(name: str, definition: Mapping[str, Any]) -> Database:
@@ -59,11 +63,14 @@ def database_from(name: str, definition: Mapping[str, Any]) -> Database:
 
 def table_of(table: Table) -> Remote:
     """A table as a Remote; its identity is the second of its creation, which no alteration changes."""
-    described = hive_table(table)
+    _name(table.tableName)
+    return described_table(hive_table(table), str(table.createTime))
+
+
+def described_table(described: HiveTable, identity: str) -> Remote:
     definition = described.as_json()
-    kind = Kind.VIEW if table.tableType in VIEW_TYPES else Kind.TABLE
-    name, identity = _name(table.tableName), str(table.createTime)
-    return Remote(name, definition, identity, _version(definition), kind, formats_in(described))
+    kind = Kind.VIEW if described.is_view else Kind.TABLE
+    return Remote(described.name, definition, identity, _version(definition), kind, formats_in(described))
 
 
 def _name(name: str | None) -> str:

@@ -21,6 +21,7 @@ from providers.hive.calls import (
     unknown_after_write,
 )
 from providers.hive.catalog import ROOT, HiveCatalog
+from providers.hive.deliveries import delivered_database
 from providers.hive.errors import About
 from providers.hive.files import TableFiles
 from providers.hive.objects import database_from
@@ -45,6 +46,9 @@ class HiveSchemas(HiveLikeSchemas):
     def load(self, schema: Levels) -> Remote:
         with self.provider.metastore() as metastore:
             return read_database(metastore, schema[0])
+
+    def delivered(self, entry: Json) -> Remote:
+        return delivered_database(entry)
 
     def create(self, schema: Levels, definition: Json, marker: str = "") -> Remote:
         name = folded_name(schema[0], HIVE, Kind.SCHEMA)

@@ -32,6 +32,7 @@ from providers.hive.calls import (
 )
 from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore
+from providers.hive.deliveries import delivered_table
 from providers.hive.errors import About
 from providers.hive.files import TableFiles
 from providers.hive.folders import places_of
@@ -95,6 +96,9 @@ class HiveTables(HiveLikeTables):
     def load(self, schema: Levels, table: str) -> Remote:
         with self.provider.metastore() as metastore:
             return table_of(read_table(metastore, schema[0], table))
+
+    def delivered(self, entry: Json) -> Remote:
+        return delivered_table(entry)
 
     def create(
         self,

@@ -36,7 +36,7 @@ from authz.plans import planning
 from authz.plans.wanted import Wanted, WantedRole
 from authz.services import invitations, people
 from catalogs.lookup import by_id
-from catalogs.models import Intent, Reservation, ReservedPlace, Tombstone
+from catalogs.models import HarvestedPart, Intent, Reservation, ReservedPlace, Tombstone
 from catalogs.services import schemas
 from formats.native.view_definition import Representation, ViewDefinition
 from metalake.kinds import Kind
@@ -72,7 +72,8 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     history.seal()
     station = add_outside(world, **{"cache-ttl": "60"})
     schemas.list_schemas(actor("admin"), Address(metalake="demo", catalog="station"))
-    refresh.carry_on(refresh.begin(station.id, here=True).pk)
+    run = refresh.carry_on(refresh.begin(station.id, here=True).pk)
+    HarvestedPart.objects.create(run=run, schema="flights", name="t0", seen=3)
     add_stuck_intent(station)
     ReservedPlace.objects.create(location="s3://lake/t", kind="table", full_name="a.b.c", of_metalake=1, of_catalog=2)
     Tombstone.objects.create(in_catalog_id=station.id, kind="table", full_name="a.b.c", securable_id=1, owner="admin")

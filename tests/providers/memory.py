@@ -56,6 +56,9 @@ class MemoryProvider(Provider):
 class MemorySchemas(RemoteSchemas):
     provider: MemoryProvider
 
+    def delivered(self, entry: Json) -> Remote:
+        return world.delivered(entry, Kind.SCHEMA)
+
     def list(self, page: str | None = None) -> Page:
         return self.provider.ask("list_schemas", lambda state: world.page_of(state["schemas"], Kind.SCHEMA, page))
 
@@ -117,6 +120,9 @@ class MemorySchemas(RemoteSchemas):
 class MemoryTables(RemoteTables):
     provider: MemoryProvider
     partitions, pointers = NoPartitions, NoPointers
+
+    def delivered(self, entry: Json) -> Remote:
+        return world.delivered(entry, Kind.TABLE)
 
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
         def act(state: Json) -> Page:

@@ -19,6 +19,7 @@ from formats.native.view_definition import Representation, ViewDefinition
 from metalake.errors import (
     AlreadyExists,
     Conflict,
+    Invalid,
     MetalakeError,
     NotFound,
     OutcomeUnknown,
@@ -191,6 +192,13 @@ def silence(verb: str) -> MetalakeError:
 
 def remote_of(name: str, there: dict[str, Any], kind: str) -> Remote:
     return Remote(name, there["definition"], there["identity"], digest(there["definition"]), there.get("kind", kind))
+
+
+def delivered(entry: dict[str, Any], kind: str) -> Remote:
+    """Raises Invalid."""
+    if not isinstance(entry.get("name"), str):
+        raise Invalid("name: is required", kind=kind)
+    return remote_of(entry["name"], entry, kind)
 
 
 def page_of(objects: dict[str, Any], kind: str, after: str | None) -> Page:

@@ -1,0 +1,297 @@
+"""Runs whose listings a job delivers: it reads the outside system with a crawler of its own, and only what differs from
+what is known here comes to the server.
+
+Parts of a listing come in any order, several at once, and perhaps twice: the same functions take them as take the pages
+of the server's own walk. A job that begins while a run of deliveries is under way goes on with it, in a new turn: the
+listings that were delivered whole are not asked for again, and who delivered before is refused. Only a listing that was
+read to its end may bury, and what it lacks is asked for by name, by the server itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+
+from authz.actor import Actor, system_actor
+from catalogs.models import HarvestedPart, Mirror, RefreshRun
+from catalogs.services.holding import write_to
+from catalogs.services.opening import provider_at
+from metalake import leases
+from metalake.errors import Conflict, Invalid, NotFound, Unsupported
+from metalake.kinds import Kind
+from metalake.leases import TakenOver
+from metalake.lineage import Located
+from metalake.paging import Page
+from outside import comparing, mirror, refresh
+from outside.calls import levels_of
+from outside.mirror import Tally
+from outside.mirror_schemas import meet_schemas
+from outside.reading import SKEW
+from providers import nul
+from providers.answers import Json, Remote
+from providers.base import Provider
+
+KNOWN = 5_000  # objects of a page
+RESUMED_WITHIN = timedelta(days=1)  # what a run saw longer ago is not to be believed
+WHOLE = ""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Who delivers to which run: `turn` is the run's fence since that job began."""
+
+    actor: Actor
+    metalake: str
+    catalog: str
+    run_id: str
+    turn: int
+
+    @contextmanager
+    def in_its_turn(self) -> Iterator[None]:
+        try:
+            yield
+        except TakenOver:
+            raise Conflict(
+                f"Refresh {self.run_id} has ended, or another harvest goes on with it.", kind=Kind.CATALOG
+            ) from None
+
+    def write(self, act: Callable[[RefreshRun, Located, Provider], None]) -> RefreshRun:
+        """Run `act` in a transaction that checks the rights and the turn; the run after it. Raises Conflict."""
+
+        def run_it(actor: Actor, located: Located) -> RefreshRun:
+            run = self.run_in(located)
+            act(run, located, provider_at(located))
+            return run
+
+        with self.in_its_turn():
+            return write_to(self.actor, self._locate, run_it, kind=Kind.CATALOG)
+
+    def check(self) -> tuple[RefreshRun, Located, Provider]:
+        """The same for work that waits for the outside system, in no transaction."""
+        located = self._locate(self.actor)[0][0]
+        with self.in_its_turn():
+            return self.run_in(located), located, provider_at(located)
+
+    def done(self) -> RefreshRun | None:
+        """The run if this turn brought it to its end."""
+        run = _run(self._locate(self.actor)[0][0], self.run_id)
+        return run if run.state == RefreshRun.State.DONE and run.fence == self.turn else None
+
+    @property
+    def _locate(self) -> Callable[[Actor], refresh.Locks]:
+        return partial(refresh.refreshable, self.metalake, self.catalog)
+
+    def run_in(self, catalog: Located) -> RefreshRun:
+        run = _run(catalog, self.run_id)
+        if run.fence != self.turn or run.state != RefreshRun.State.RUNNING:
+            raise TakenOver
+        return run
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the listing of a schema or, with `schema` empty, of a catalog's schemas.
+
+    `name` tells it from the other parts of that listing; `seen` is how many objects it has, of which `entries` are
+    those that differ from what is known. The listing was asked for at `asked_at` or later.
+    """
+
+    schema: str
+    name: str
+    seen: int
+    entries: Sequence[Json]
+    asked_at: datetime
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Names that are known and that a listing of `listed` objects lacks; `in_all` is how many it lacks.
+
+    With `is_last`, all of them were named.
+    """
+
+    schema: str
+    names: Sequence[str]
+    in_all: int
+    listed: int
+    is_last: bool
+    asked_at: datetime
+
+
+def begin(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
+    """Begin a run of deliveries, or go on with the one that is under way; its fence is the turn of who called.
+
+    Raises Conflict while the server itself walks over the catalog, and Unsupported for a catalog of which jobs cannot
+    list all.
+    """
+
+    def act(actor: Actor, located: Located) -> RefreshRun:
+        provider = provider_at(located)
+        if not (provider.keeps_outside(Kind.SCHEMA) and provider.keeps_outside(Kind.TABLE)):
+            raise Unsupported(f"{provider.label} catalogs are not harvested: refresh this one.", kind=Kind.CATALOG)
+        _end_old(located.id)
+        run = refresh.begin(located.id, actor.name, accept_drops=accept_drops, is_delivered=True)
+        if not run.is_delivered:
+            message = f"The server itself walks over the catalog (refresh {run.pk}): wait until it has, or stop it."
+            raise Conflict(message, kind=Kind.CATALOG)
+        return _take(run)
+
+    return write_to(actor, partial(refresh.refreshable, metalake, catalog), act, kind=Kind.CATALOG)
+
+
+def _end_old(catalog_id: int) -> None:
+    """End a run that began too long ago to go on with, and forget the parts of all that have ended."""
+    runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, is_delivered=True)
+    for old in runs.filter(state=RefreshRun.State.RUNNING, started_at__lt=timezone.now() - RESUMED_WITHIN):
+        comparing.finish(old, RefreshRun.State.FAILED, "Nothing was delivered any more.")
+    HarvestedPart.objects.filter(run__in=runs.exclude(state=RefreshRun.State.RUNNING)).delete()
+
+
+def _take(run: RefreshRun) -> RefreshRun:
+    """Begin a new turn, in which only listings that were delivered whole still count as seen."""
+    running = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING)
+    if not leases.take(running, run.pk, run.fence, comparing.LEASE):
+        raise Conflict("Another harvest of this catalog begins; try again.", kind=Kind.CATALOG)
+    parts = HarvestedPart.objects.filter(run=run)
+    parts.exclude(schema__in=parts.filter(name=WHOLE).values("schema")).delete()
+    seen = parts.aggregate(seen=Sum("seen"))["seen"] or 0
+    running.filter(pk=run.pk).update(seen=seen)
+    run.refresh_from_db()
+    return run
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the objects of a schema, or of a catalog's schemas: a page of it, and where the next one begins.
+
+    A listing that is asked for after `asked_at` is newer. `is_there` is false for a schema that has no row here;
+    `is_whole` says that the run has the listing already.
+    """
+
+    asked_at: datetime
+    is_there: bool
+    is_whole: bool
+    objects: list[tuple[str, str, str]]  # name, identity, version
+    next_page: str | None
+
+
+def known(delivery: Delivery, schema: str, page_token: str | None) -> Known:
+    """Raises Invalid for a token of another question, Conflict."""
+    asked_at = timezone.now()
+    run, located, provider = delivery.check()
+    page = Page(KNOWN, page_token, "harvest", delivery.actor.id, run.pk, schema)
+    rows = _known(located, provider, schema)
+    is_whole = HarvestedPart.objects.filter(run=run, schema=schema, name=WHOLE).exists()
+    if rows is None or is_whole:
+        return Known(asked_at, rows is not None, is_whole, [], None)
+    rows = rows.filter(pk__gt=int(page.after or 0)).order_by("pk")
+    some, following = page.cut(
+        rows.values_list("pk", "wire_name", "identity", "version")[: KNOWN + 1], lambda row: str(row[0])
+    )
+    return Known(asked_at, True, False, [(name, identity, version) for _, name, identity, version in some], following)
+
+
+def deliver(delivery: Delivery, part: Part) -> RefreshRun:
+    """Bring the rows of a part's entries up to date. Raises Invalid for an entry that is none, Conflict."""
+
+    def act(run: RefreshRun, located: Located, provider: Provider) -> None:
+        asked_at = _moment(run, part.asked_at)
+        _, is_new = HarvestedPart.objects.get_or_create(
+            run=run, schema=part.schema, name=part.name, defaults={"seen": part.seen}
+        )
+        tally = _meet(located, provider, part, asked_at)
+        tally.seen = part.seen
+        comparing.count(run, tally, without=frozenset() if is_new else frozenset({"seen", "skipped"}))
+
+    if part.name == WHOLE:
+        raise Invalid("part: a part of a listing has a name.", kind=Kind.CATALOG)
+    return delivery.write(act)
+
+
+def _meet(catalog: Located, provider: Provider, part: Part, asked_at: datetime) -> Tally:
+    if not part.schema:
+        return meet_schemas(catalog, provider, _remotes(provider, Kind.SCHEMA, part.entries), asked_at)
+    schema = refresh.schema_named(catalog, provider, part.schema)
+    if schema is None or levels_of(schema) is None:
+        return Tally()  # gone since it was listed
+    return mirror.meet_leaves(Kind.TABLE, schema, _remotes(provider, Kind.TABLE, part.entries), asked_at)
+
+
+def _remotes(provider: Provider, kind: Kind, entries: Sequence[Json]) -> list[Remote]:
+    """The objects that the entries describe, in the form in which answers of the system are stored."""
+    store = provider.schemas if kind == Kind.SCHEMA else provider.tables
+    return [Remote(**nul.as_stored(store.delivered(nul.as_sent(entry)).as_json())) for entry in entries]
+
+
+def lack(delivery: Delivery, missing: Missing) -> RefreshRun:
+    """Bury what a listing lacks and is gone; with the last of the names, the listing counts as delivered.
+
+    As in the server's own walk nothing is buried if too much is missing; the run's `held_back` tells how much. Raises
+    Conflict, and what the outside system raises when it is asked.
+    """
+    if not missing.schema and (done := delivery.done()):
+        return done  # what ended the run was delivered twice
+    run, located, provider = delivery.check()
+    asked_at = _moment(run, missing.asked_at)
+    rows, container = _known(located, provider, missing.schema), _container(located, provider, missing.schema)
+    if rows is None or container is None or _is_delivered(run, missing.schema):
+        return _delivered(delivery, missing, held_back=0)
+    there = comparing.long_known(rows)
+    in_all = max(missing.in_all, len(missing.names))
+    if comparing.is_in_doubt(run, container, missing=in_all, known=there.count(), listed=missing.listed):
+        return _delivered(delivery, missing, held_back=in_all)
+    gone = there.filter(wire_name__in=missing.names, taken_at__lte=asked_at).values_list("pk", flat=True)
+    with delivery.in_its_turn():
+        comparing.bury_gone(run, system_actor(), container, provider, list(gone))
+    return _delivered(delivery, missing, held_back=0) if missing.is_last else delivery.check()[0]
+
+
+def _delivered(delivery: Delivery, missing: Missing, *, held_back: int) -> RefreshRun:
+    """Note that a listing was delivered to its end, and end the run if it was that of the schemas."""
+
+    def act(run: RefreshRun, located: Located, provider: Provider) -> None:
+        _, is_new = HarvestedPart.objects.get_or_create(run=run, schema=missing.schema, name=WHOLE)
+        comparing.add(run, {"held_back": held_back} if is_new else {})
+        if not missing.schema:
+            comparing.finish(run, RefreshRun.State.DONE, "")
+            HarvestedPart.objects.filter(run=run).delete()
+            run.refresh_from_db()
+
+    return delivery.write(act)
+
+
+def _is_delivered(run: RefreshRun, schema: str) -> bool:
+    return HarvestedPart.objects.filter(run=run, schema=schema, name=WHOLE).exists()
+
+
+def _known(catalog: Located, provider: Provider, schema: str) -> QuerySet[Mirror] | None:
+    """The mirrors of the objects of a schema or, without a name, of the schemas; None if the schema has no row."""
+    container = _container(catalog, provider, schema)
+    if container is None:
+        return None
+    return mirror.of_leaves(container.id, Kind.TABLE) if schema else mirror.of_schemas(catalog.id)
+
+
+def _container(catalog: Located, provider: Provider, schema: str) -> Located | None:
+    return refresh.schema_named(catalog, provider, schema) if schema else catalog
+
+
+def _run(catalog: Located, run_id: str) -> RefreshRun:
+    runs = RefreshRun.objects.filter(in_catalog_id=catalog.id, is_delivered=True)
+    run = runs.filter(pk=run_id).first() if run_id.isdecimal() else None
+    if run is None:
+        raise NotFound(f"Catalog {catalog.name} has no harvest {run_id}.")
+    return run
+
+
+def _moment(run: RefreshRun, asked_at: datetime) -> datetime:
+    """When a listing was asked for, by this server's clock. Raises Invalid for a moment before the run."""
+    if asked_at < run.started_at - SKEW:
+        raise Invalid("askedAt: this was listed before the run began; ask what is known, and list anew.")
+    return min(asked_at, timezone.now())

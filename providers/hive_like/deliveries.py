@@ -1,0 +1,47 @@
+"""Entries that a harvest's crawler made: checked as what the system itself answers need not be."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from formats.hive.tables import HiveTable
+from metalake.errors import Invalid
+from metalake.kinds import Kind
+from metalake.wire import explain
+from providers.answers import Json
+
+Name = Annotated[str, Field(min_length=1)]
+Identity = Annotated[str, Field(max_length=128)]
+
+
+class Entry(BaseModel):
+    """An entry without fields that are not its own; lists and numbers are what they are."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class TableEntry(Entry):
+    """A table by its definition: that of a HiveTable."""
+
+    identity: Identity
+    definition: HiveTable
+
+
+AnyEntry = TypeVar("AnyEntry", bound=Entry)
+
+
+def checked(entry: type[AnyEntry], given: Json, kind: Kind) -> AnyEntry:
+    """The entry. Raises Invalid naming the place of the first mistake."""
+    try:
+        return entry.model_validate_json(orjson.dumps(given))
+    except ValidationError as wrong:
+        raise Invalid(explain(wrong, given), kind=kind) from None
+
+
+def require_named(table: HiveTable) -> HiveTable:
+    if not table.name:
+        raise Invalid("definition.name: must have 1 or more characters", kind=Kind.TABLE)
+    return table
