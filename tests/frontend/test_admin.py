@@ -73,6 +73,7 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     station = add_outside(world, **{"cache-ttl": "60"})
     schemas.list_schemas(actor("admin"), Address(metalake="demo", catalog="station"))
     run = refresh.carry_on(refresh.begin(station.id, here=True).pk)
+    assert run is not None
     HarvestedPart.objects.create(run=run, schema="flights", name="t0", seen=3)
     add_stuck_intent(station)
     ReservedPlace.objects.create(location="s3://lake/t", kind="table", full_name="a.b.c", of_metalake=1, of_catalog=2)

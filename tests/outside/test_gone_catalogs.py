@@ -107,9 +107,9 @@ def end_what_runs(monkeypatch: pytest.MonkeyPatch, *, another: bool) -> int:
     def begin_another() -> None:
         RefreshRun.objects.create(in_catalog_id=deep, lease_until=timezone.now())
 
-    def too_late(catalog_id: int, accept_drops: bool) -> RefreshRun | None:
+    def too_late(*asked: Any) -> RefreshRun | None:
         RefreshRun.objects.filter(state=RefreshRun.State.RUNNING).update(state=RefreshRun.State.DONE)
-        found = real(catalog_id, accept_drops)
+        found = real(*asked)
         if another:
             begin_another()
         return found
