@@ -128,10 +128,14 @@ class World:
 
     def lineage(self, obj: int) -> list[int]:
         """The object and all above it, nearest first, the metalake last."""
-        line = [obj]
-        while (parent := self.objects[line[-1]].parent) is not None:
-            line.append(parent)
-        return line
+        if obj not in self._lineages:
+            parent = self.objects[obj].parent
+            self._lineages[obj] = [obj] if parent is None else [obj, *self.lineage(parent)]
+        return self._lineages[obj]
+
+    @cached_property
+    def _lineages(self) -> dict[int, list[int]]:
+        return {}
 
     def carries_deny(self, role: int, now: int) -> bool:
         """A DENY that is still to come counts; one that has ended is as good as gone."""
@@ -157,6 +161,7 @@ class Actor:
     def __init__(self, world: World, user: int, how: Request = BARE) -> None:
         self.world, self.user = world, user
         self.now, self.active, self.claimed = how
+        self._loaded: dict[int, bool] = {}  # what was worked out, since one question asks for the same again and again
 
     def is_party(self, party: Party) -> bool:
         if party.kind == "user":
@@ -199,7 +204,9 @@ class Actor:
         return self.reaches(obj) and (self.owns(obj) or any(self.holds(p, obj) for p in privileges))
 
     def loads(self, obj: int) -> bool:
-        return self.may(f"load_{self.world.kind(obj)}", obj)
+        if obj not in self._loaded:
+            self._loaded[obj] = self.may(f"load_{self.world.kind(obj)}", obj)
+        return self._loaded[obj]
 
     def sees(self, obj: int) -> bool:
         """Loads it, or sees something below it and so its name."""
