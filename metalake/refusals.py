@@ -19,7 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from django.utils import timezone
 
 from metalake import board
@@ -27,6 +27,7 @@ from metalake.blocking import may_block
 from metalake.errors import Forbidden
 from metalake.events import Event, record
 from metalake.models import Metalake
+from metalake.sqlite.base import DatabaseWrapper
 
 log = logging.getLogger(__name__)
 
@@ -212,16 +213,12 @@ def _note(events: list[Event], metalake: str | None = None) -> bool:
 @contextmanager
 def _briefly() -> Iterator[None]:
     """On SQLite, wait at most BRIEFLY for the one writer, since the caller who was refused waits meanwhile."""
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
+    store = connections[DEFAULT_DB_ALIAS]
+    if not isinstance(store, DatabaseWrapper) or store.in_atomic_block:
         yield
         return
-    _wait_at_most(BRIEFLY)
+    store.wait_at_most(BRIEFLY)
     try:
         yield
     finally:
-        _wait_at_most(settings.METALAKE_LIMITS.lock)
-
-
-def _wait_at_most(seconds: float) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+        store.wait_at_most(settings.METALAKE_LIMITS.lock)

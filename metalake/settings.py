@@ -288,6 +288,7 @@ METALAKE_LIMITS = Limits(
     connect=round(seconds("METALAKE_CONNECT_TIMEOUT", 5, least=2)),
 )
 if ON_SQLITE:
+    _default["ENGINE"] = "metalake.sqlite"
     if ":memory:" not in _default["NAME"]:
         keep_private(Path(_default["NAME"]))
     _default["OPTIONS"] = timeouts.on_sqlite(METALAKE_LIMITS)
