@@ -20,6 +20,7 @@ from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from authz.models import (
+    AccessReview,
     AuditEntry,
     Dormancy,
     Fact,
@@ -313,6 +314,15 @@ class DormancyAdmin(ReadOnlyAdmin):
     list_display = ("metalake", "days", "object_count", "people_count", "complete_until", "at", "by")
     list_select_related = ("metalake",)
     exclude = ("objects_unused", "people_unused")
+
+
+@admin.register(AccessReview)
+class AccessReviewAdmin(ReadOnlyAdmin):
+    """What the last review says of a metalake's grants; the findings themselves are on the pages of owners."""
+
+    list_display = ("metalake", "as_of", "days", "unused_count", "redundant_count", "shadowed_count", "at", "by")
+    list_select_related = ("metalake",)
+    exclude = ("findings",)
 
 
 @admin.register(UseWriter)

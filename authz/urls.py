@@ -7,6 +7,7 @@ from authz.api import dormancy as api_dormancy
 from authz.api import grantable as api_grantable
 from authz.api import invitations as api_invitations
 from authz.api import plans as api_plans
+from authz.api import review as api_review
 from authz.api import rights as api
 from authz.api import searching as api_searching
 from authz.api import seeing as api_seeing
@@ -44,6 +45,8 @@ urlpatterns = [
     route(f"{BULK}/access/state", api_streams.BulkState),
     route(f"{BULK}/access/audit", api_streams.BulkAudit),
     route(f"{BULK}/access/use", api_streams.BulkUse),
+    route(f"{BULK}/access/review", api_review.DeliverReview),
+    route(f"{METALAKE}/access/review", api_review.Reviewed),
     route(f"{BULK}/access/dormant", api_dormancy.DeliverDormancy),
     route(f"{METALAKE}/access/dormant", api_dormancy.Dormant),
     route(f"{METALAKE}/access/rules", api_streams.Rules),

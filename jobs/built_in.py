@@ -49,6 +49,14 @@ DECLARED = (
         "jobs reach it.",
         placeholders={"times": "1"},
     ),
+    BuiltIn(
+        name="builtin-access_review",
+        module="pipelines.access_review",
+        comment="Who can do what, what grants are used for, and which say nothing: into system.access.",
+        placeholders={"days": "90", "as-of": "", "sample": "10000"},
+        on_spark=True,
+        writes_results=True,
+    ),
 )
 
 

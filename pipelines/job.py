@@ -10,10 +10,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from metalake_client.failures import Exit, Failure
@@ -97,7 +99,8 @@ def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str]
 
 def _first_line(problem: Exception) -> str:
     """What went wrong, without the traces of Java; the token, which Java may show in an address, masked."""
-    lines = [line for line in str(problem).splitlines() if line.strip() and not line.startswith("\tat ")]
+    lines = [line.removeprefix(": ") for line in str(problem).splitlines() if line.strip() and line[:4] != "\tat "]
+    lines = [line for line in lines if not line.startswith("An error occurred while calling ")]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     return re.sub(r"mlk_[A-Za-z0-9_-]+", "******", (causes or lines or ["no reason"])[-1 if causes else 0]).strip()
 
@@ -164,6 +167,26 @@ class Progress:
         if self.job.run and (now or moment - self._sent >= SENT_EVERY):
             self._sent = moment
             self._send()
+
+    @contextmanager
+    def following(self, done: Callable[[], int]) -> Iterator[None]:
+        """Show what `done` counts, while Spark is at work."""
+        ended = Event()
+
+        def look() -> None:
+            while not ended.wait(1.0):
+                try:
+                    self.at(done())
+                except Failure:
+                    return  # what it asks next tells why
+
+        thread = Thread(target=look, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def __str__(self) -> str:
         seconds = time.monotonic() - self._began

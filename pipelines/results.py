@@ -72,6 +72,10 @@ class Results:
         written = (state.written_for(unit) or self._write(state, unit, frames[state.table]()) for state in missing)
         return Pending(self, unit, [*written])
 
+    def shown(self, unit: Unit, table: ResultTable) -> DataFrame:
+        """The rows of a unit as everybody sees them."""
+        return self.session.table(table.full_name).where(unit.where)
+
     def _states(self) -> list[_State]:
         return [_State(table, self._load(table) or {}) for table in self.tables]
 
@@ -156,12 +160,12 @@ class Pending:
     written: Sequence[_Written]
 
     def reader(self, table: ResultTable) -> DataFrame:
-        """The table as it will be."""
-        session = self.results.session
+        """The rows of the unit as they will be seen; not after they are published."""
         for each in self.written:
             if each.state.table == table:
-                return session.table(f"{table.full_name}.branch_{each.branch}").where(self.unit.where)
-        return session.table(table.full_name).where(self.unit.where)
+                branch = f"{table.full_name}.branch_{each.branch}"
+                return self.results.session.table(branch).where(self.unit.where)
+        return self.results.shown(self.unit, table)
 
     def publish(self) -> None:
         """Show all tables with the unit, by one commit. Raises Failure if another run of the job was first."""

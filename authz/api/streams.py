@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from django.utils import timezone
 
 from authz.access.auditing import audit_of_all
 from authz.access.rules import rules_for
@@ -16,7 +17,7 @@ from authz.wire.access import read_moment
 from metalake.errors import Invalid
 from metalake.rest.lines import lines_of, number_or_none, whole_number
 from metalake.rest.views import Endpoint, answers
-from metalake.wire import quote
+from metalake.wire import quote, written
 
 
 class Rules(Endpoint):
@@ -41,8 +42,9 @@ class BulkState(Endpoint):
         place, after = (number_or_none(name, self.text(name)) for name in ("place", "after"))
         if after is not None and place is None:
             raise Invalid("after goes on with the state as of a place; name the place of its first line, too.")
-        top, at, batches = state_of(actor, metalake, read_moment("asOf", self.text("asOf")), place, after or 0)
-        head = {"metalake": top.name, "id": top.id, "place": at}
+        moment = read_moment("asOf", self.text("asOf"))
+        top, at, batches = state_of(actor, metalake, moment, place, after or 0)
+        head = {"metalake": top.name, "id": top.id, "place": at, "moment": written(moment or timezone.now())}
         return lines_of(head, (map(wire.state_line, lines) for lines in batches))
 
 

@@ -87,8 +87,8 @@ def things_of(top: Located, place: int, after: int = 0) -> Iterator[list[Line]]:
     """
     while True:
         rows = _things(top.id, place, after)
-        if rows:
-            yield list(map(_line, rows))
+        if lines := [line for line in map(_line, rows) if line.topic != "members" or line.state]:
+            yield lines  # without members who are removed or disabled
         if len(rows) < BATCH:
             return
         after = rows[-1][-1]

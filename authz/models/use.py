@@ -70,6 +70,32 @@ class UseWriter(models.Model):
     lost = models.BigIntegerField(default=0, help_text="Questions that were not counted for want of memory.")
 
 
+class AccessReview(models.Model):
+    """What the last access review says of a metalake's grants, as its job reported it.
+
+    `findings` are of the form of authz.use.review.Finding. Of many, the first are here; all are in the job's tables.
+    """
+
+    metalake = models.OneToOneField(Metalake, models.CASCADE, primary_key=True, related_name="+")
+    as_of = models.DateTimeField()
+    place = models.BigIntegerField(help_text="In the history, as of which the grants are.")
+    days = models.PositiveIntegerField(help_text="Without use for as many days.")
+    recorded_from = models.DateTimeField(null=True)
+    complete_until = models.DateTimeField()
+    unused_count = models.PositiveIntegerField()
+    redundant_count = models.PositiveIntegerField()
+    shadowed_count = models.PositiveIntegerField()
+    findings = models.JSONField()
+    at = models.DateTimeField()
+    by = models.CharField(max_length=255)
+
+    class Meta:
+        verbose_name = "access review"
+
+    def __str__(self) -> str:
+        return f"review of the grants of metalake {self.metalake_id} as of {self.as_of}"
+
+
 class Dormancy(models.Model):
     """Which objects and members of a metalake the record of use says nothing of, as a job last reported it.
 

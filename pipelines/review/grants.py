@@ -69,12 +69,14 @@ class Needs:
     """The privileges that an operation may have been allowed by: of its sets, and for the traversal to its object."""
 
     privileges: frozenset[str]
+    traversal: frozenset[str] = frozenset()
+    sufficient: tuple[frozenset[str], ...] = ()
 
     @classmethod
     def of(cls, operation: Mapping[str, Any]) -> Needs:
         """Those of a row of the server's table of operations."""
-        used = {f"use_{container}" for container in operation["traversal"]}
-        return cls(frozenset(used.union(*operation["sufficient"])))
+        used = frozenset(f"use_{container}" for container in operation["traversal"])
+        return cls(used.union(*operation["sufficient"]), used, tuple(map(frozenset, operation["sufficient"])))
 
 
 class Used(NamedTuple):

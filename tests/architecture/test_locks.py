@@ -40,6 +40,7 @@ WAYS = {
     ("catalogs/managed/pointers.py", "_swap_all"),
     ("outside/watching.py", "_decide"),
     ("authz/use/dormancy.py", "deliver"),
+    ("authz/use/review.py", "deliver"),
     ("views_mgmt/services/findings.py", "deliver"),
 }
 # Transactions beside `write`, which change nothing that was found by a name.

@@ -20,6 +20,7 @@ from django.utils import timezone
 from authz.callers.identity import issue_token
 from authz.history import facts as history
 from authz.models import (
+    AccessReview,
     AuditEntry,
     Dormancy,
     Grant,
@@ -87,6 +88,9 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     about = {"complete_until": timezone.now(), "at": timezone.now(), "by": "admin", "days": 30}
     none = {"object_count": 0, "people_count": 0, "objects_unused": [], "people_unused": []}
     Dormancy.objects.create(metalake=Metalake.objects.get(name="demo"), **about, **none)
+    of_review = {"as_of": timezone.now(), "place": 1, "findings": []}
+    counts = {"unused_count": 0, "redundant_count": 0, "shadowed_count": 0}
+    AccessReview.objects.create(metalake=Metalake.objects.get(name="demo"), **about, **of_review, **counts)
     UseWriter.objects.create(process="node-2 7", written_until=timezone.now())
     return ids
 
