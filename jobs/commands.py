@@ -74,7 +74,9 @@ def of_built_in(built_in: BuiltIn, content: Content, run_id: int, folder: str) -
         return Command([sys.executable, "-s", "-m", built_in.module, *arguments], environment)
     _require_java()
     program = Path(settings.BASE_DIR, *built_in.module.split(".")).with_suffix(".py")
-    command = spark.command(program, arguments, name=f"metalake-{run_id}")
+    name, with_files = f"metalake-{run_id}", SparkFiles([Path(jar) for jar in settings.METALAKE_SPARK_JARS])
+    configs = {} if with_files.jars else spark.fetched()
+    command = spark.command(program, arguments, name=name, with_files=with_files, configs=configs)
     return Command(command, environment | _of_spark(folder))
 
 

@@ -11,6 +11,7 @@ import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from django.conf import settings
 
 from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
+from metalake_client.engines.spark_pairs import pair_for
+from metalake_client.failures import Failure
 
 SETTINGS = frozenset(
     {
@@ -86,6 +89,18 @@ def submit() -> Path:
             kind="job_template",
         )
     return program
+
+
+def fetched() -> dict[str, str]:
+    """The settings by which Spark fetches Iceberg's runtime, once for all runs. Raises Unsupported."""
+    try:
+        runtime = pair_for(version("pyspark")).iceberg
+    except (PackageNotFoundError, Failure):
+        raise Unsupported(
+            "Which of Iceberg's runtimes fits this Spark is not known: set METALAKE_SPARK_JARS to the path of its jar.",
+            kind="job_template",
+        ) from None
+    return {"spark.jars.packages": runtime, "spark.jars.ivy": str(settings.METALAKE_HOME / "ivy")}
 
 
 def command(
