@@ -44,8 +44,8 @@ class Finding(NamedTuple):
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> Finding:
-        *grant, last, verdict, by = stored
-        return cls(*grant, last and datetime.fromisoformat(last), verdict, by)
+        role, on, privilege, effect, unused, last, verdict, by = stored
+        return cls(role, on, privilege, effect, unused, last and datetime.fromisoformat(last), verdict, by)
 
 
 @dataclass(frozen=True)

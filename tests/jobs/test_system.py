@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from authz.models import User
+from authz.models import Token, User
 from authz.services import invitations, owners, people
 from catalogs.models import Catalog
 from jobs.services import system
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
 from tests.demo import actor, add_member, give
+from tests.jobs.bodies import RUNS
+from tests.jobs.conftest import Write
+from tests.jobs.test_runs import ran
 
 pytestmark = pytest.mark.store
 
@@ -76,6 +81,37 @@ def test_the_principal_is_nobody_who_signs_in(admin: Caller) -> None:
     admin.post(SYSTEM)
     with pytest.raises(Exception, match="account already"):
         invitations.invite(actor("admin"), "demo", system.PRINCIPAL)
+
+
+def test_a_run_that_writes_results_has_two_tokens(admin: Caller, program: Write, settings: Any) -> None:
+    text = (
+        '#!/bin/sh\necho "$METALAKE_TOKEN $METALAKE_SYSTEM_TOKEN"; test "$METALAKE_TOKEN" != "$METALAKE_SYSTEM_TOKEN"\n'
+    )
+    settings.METALAKE_SPARK_SUBMIT = program(text + "printf '%s\\n' \"$@\"\n", "spark-submit")
+    settings.METALAKE_SPARK_JARS = ("/jars/iceberg.jar",)
+    refused = ran(admin, "builtin-access_review")
+    assert refused["status"] == "failed" and "gcli system create" in refused["error"]
+    admin.post(SYSTEM)
+    job = ran(admin, "builtin-access_review", days="7")
+    assert job["status"] == "succeeded", job
+    first, *command = admin.get(f"{RUNS}/{job['jobId']}/logs")["log"]["text"].splitlines()
+    assert first == "****** ******"
+    assert command[4:6] == ["--jars", "/jars/iceberg.jar"] and command[-3:] == [
+        "--days=7",
+        "--as-of=",
+        "--sample=10000",
+    ]
+    tokens = Token.objects.filter(name=f"job {job['jobId']}")
+    assert sorted(tokens.values_list("user__username", flat=True)) == ["admin", "system-jobs"]
+    assert all(token.revoked_at and token.within_id for token in tokens)
+
+
+def test_without_the_jar_spark_fetches_it(admin: Caller, program: Write, settings: Any) -> None:
+    settings.METALAKE_SPARK_SUBMIT = program("#!/bin/sh\nprintf '%s\\n' \"$@\"\n", "spark-submit")
+    admin.post(SYSTEM)
+    job = ran(admin, "builtin-access_review")
+    text = admin.get(f"{RUNS}/{job['jobId']}/logs")["log"]["text"]
+    assert "spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-" in text and "spark.jars.ivy=" in text
 
 
 def test_a_group_that_owns_the_metalake_owns_the_catalog(admin: Caller, mia: Caller) -> None:
