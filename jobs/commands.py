@@ -75,7 +75,7 @@ def of_built_in(built_in: BuiltIn, content: Content, run_id: int, folder: str) -
     _require_java()
     program = Path(settings.BASE_DIR, *built_in.module.split(".")).with_suffix(".py")
     name, with_files = f"metalake-{run_id}", SparkFiles([Path(jar) for jar in settings.METALAKE_SPARK_JARS])
-    configs = {} if with_files.jars else spark.fetched()
+    configs = {} if with_files.jars else spark.runtime_settings()
     command = spark.command(program, arguments, name=name, with_files=with_files, configs=configs)
     return Command(command, environment | _of_spark(folder))
 

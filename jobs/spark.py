@@ -11,7 +11,6 @@ import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from django.conf import settings
 
 from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
-from metalake_client.engines.spark_pairs import pair_for
-from metalake_client.failures import Failure
 
 SETTINGS = frozenset(
     {
@@ -91,16 +88,12 @@ def submit() -> Path:
     return program
 
 
-def fetched() -> dict[str, str]:
-    """The settings by which Spark fetches Iceberg's runtime, once for all runs. Raises Unsupported."""
-    try:
-        runtime = pair_for(version("pyspark")).iceberg
-    except (PackageNotFoundError, Failure):
-        raise Unsupported(
-            "Which of Iceberg's runtimes fits this Spark is not known: set METALAKE_SPARK_JARS to the path of its jar.",
-            kind="job_template",
-        ) from None
-    return {"spark.jars.packages": runtime, "spark.jars.ivy": str(settings.METALAKE_HOME / "ivy")}
+def runtime_settings() -> dict[str, str]:
+    """The settings by which Spark fetches Iceberg's runtime, once for all runs."""
+    return {
+        "spark.jars.packages": ",".join(settings.METALAKE_SPARK_PACKAGES),
+        "spark.jars.ivy": str(settings.METALAKE_HOME / "ivy"),
+    }
 
 
 def command(

@@ -4,7 +4,7 @@
 
 Reads the state of the metalake and its record of use as streams, resolves them on Spark's executors, and writes the
 tables `system.access`. Then it asks the server about a sample of what it wrote; where they differ, nothing is published
-and the run fails. What a review of now says of grants is told to the server, too.
+and the run fails. What a review of now says of grants is answer to the server, too.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Review:
         self.progress.stage("reading the state")
         for count in self.world.read(state_of(self.job.client, self.job.metalake, self.as_of)):
             self.progress.at(count)
-        told = self.job.client.get("metalakes", self.job.metalake, "access", "rules")
-        self.rules = rules_in(told["rules"])
-        self.operations = {row["operation"]: Needs.of(row) for row in told["operations"]}
+        answer = self.job.client.get("metalakes", self.job.metalake, "access", "rules")
+        self.rules = rules_in(answer["rules"])
+        self.operations = {row["operation"]: Needs.of(row) for row in answer["operations"]}
         self.progress.stage("reading the record of use")
         since, until = jobs.written(self.moment - timedelta(days=self.days)), self.as_of
         for count, line in enumerate(use_of(self.job.client, self.job.metalake, since, until)):

@@ -17,7 +17,7 @@ Count = Annotated[int, Field(ge=0, lt=2**31)]
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 
 
-class FindingBody(Body):
+class ReviewedGrantBody(Body):
     """A grant by the ids of its role and object, and what is said of it."""
 
     role: Id
@@ -41,7 +41,7 @@ class ReviewRequest(Body):
     unused_count: Count
     redundant_count: Count
     shadowed_count: Count
-    findings: Annotated[list[FindingBody], Field(max_length=MOST)]
+    findings: Annotated[list[ReviewedGrantBody], Field(max_length=MOST)]
 
     def report(self) -> Report:
         values = {name: getattr(self, name) for name in type(self).model_fields}
@@ -63,7 +63,7 @@ class ReviewReply(Reply):
     by: str
 
 
-class FindingReply(Reply):
+class ReviewedGrantReply(Reply):
     """A grant and what the review says of it; `by` is the object whose grant makes it redundant or shadows it."""
 
     role: str
@@ -76,7 +76,7 @@ class FindingReply(Reply):
     by: ObjectReply | None
 
 
-REVIEWED = {"review": ReviewReply | None, "findings": list[FindingReply], "nextPageToken": str | None}
+REVIEWED = {"review": ReviewReply | None, "findings": list[ReviewedGrantReply], "nextPageToken": str | None}
 
 
 def review_reply(review: AccessReview) -> dict[str, Any]:

@@ -17,7 +17,7 @@ UNUSED, VERDICT = 13, 14  # places in a row of grants, without the values that a
 def deliver(job: Job, reviews: DataFrame, grants: DataFrame) -> None:
     """Tell what the tables have; told twice it is the same. Raises Failure."""
     (about,) = reviews.collect()
-    found = grants.where("unused or verdict is not null").orderBy("role_id", "object_id", "privilege")
+    some = grants.where("unused or verdict is not null").orderBy("role_id", "object_id", "privilege")
     body = {
         "asOf": _written(about.as_of),
         "place": about.place,
@@ -27,7 +27,7 @@ def deliver(job: Job, reviews: DataFrame, grants: DataFrame) -> None:
         "unusedCount": about.unused,
         "redundantCount": about.redundant,
         "shadowedCount": about.shadowed,
-        "findings": [_finding(row) for row in found.limit(MOST).collect()],
+        "findings": [_finding(row) for row in some.limit(MOST).collect()],
     }
     job.client.call("PUT", "bulk", "metalakes", job.metalake, "access", "review", body=body)
 

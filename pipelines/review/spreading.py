@@ -71,7 +71,7 @@ def used(
     context = session.sparkContext
     known = context.broadcast((list(grants), dict(roles), dict(holders), dict(operations)))
 
-    def found(some: Iterable[Used]) -> Iterator[tuple[Given, tuple[float, Need | None]]]:
+    def counted(some: Iterable[Used]) -> Iterator[tuple[Given, tuple[float, Need | None]]]:
         given, given_roles, given_holders, given_operations = known.value
         mine = list(some)
         needed = needs(given, mine, given_roles, given_operations)
@@ -79,7 +79,7 @@ def used(
             yield grant, (last, needed.get(grant))
 
     slices = max(1, min(SLICES, len(uses) // 10_000))
-    pairs = context.parallelize(uses, slices).mapPartitions(found).reduceByKey(_both).collect() if uses else []
+    pairs = context.parallelize(uses, slices).mapPartitions(counted).reduceByKey(_both).collect() if uses else []
     return (
         {grant: last for grant, (last, _) in pairs},
         {grant: need for grant, (_, need) in pairs if need is not None},
