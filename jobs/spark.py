@@ -31,6 +31,7 @@ SETTINGS = frozenset(
         "spark.ui.enabled",
     }
 )  # fmt: skip
+RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"  # of the Spark that requirements-dev.txt has
 _VALUE = re.compile(r"[\w.+:/-]{0,64}", re.ASCII)
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -91,7 +92,7 @@ def submit() -> Path:
 def runtime_settings() -> dict[str, str]:
     """The settings by which Spark fetches Iceberg's runtime, once for all runs."""
     return {
-        "spark.jars.packages": ",".join(settings.METALAKE_SPARK_PACKAGES),
+        "spark.jars.packages": RUNTIME,
         "spark.jars.ivy": str(settings.METALAKE_HOME / "ivy"),
     }
 

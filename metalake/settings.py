@@ -63,9 +63,6 @@ METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are ke
 METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
 METALAKE_SPARK_SUBMIT = env.str("METALAKE_SPARK_SUBMIT", "")
 METALAKE_SPARK_JARS = tuple(env.list("METALAKE_SPARK_JARS", default=[]))  # of built-in jobs, Iceberg's runtime
-METALAKE_SPARK_PACKAGES = tuple(  # else these, which Spark fetches
-    env.list("METALAKE_SPARK_PACKAGES", default=["org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"])
-)
 METALAKE_SPARK_MASTER = env.str("METALAKE_SPARK_MASTER", "local[*]")
 METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class

@@ -47,6 +47,7 @@ ADDRESSES = {
     "metalakes/<int:metalake_id>/people/groups/<int:group_id>": "/metalakes/{metalake}/people/groups/{group}",
     "metalakes/<int:metalake_id>/people/roles": "/metalakes/{metalake}/people/roles",
     "metalakes/<int:metalake_id>/people/roles/<int:role_id>": "/metalakes/{metalake}/people/roles/{role}",
+    "metalakes/<int:metalake_id>/reviewed": "/metalakes/{metalake}/reviewed",
     "metalakes/<int:metalake_id>/jobs": "/metalakes/{metalake}/jobs",
     "metalakes/<int:metalake_id>/jobs/start": "/metalakes/{metalake}/jobs/start?template=builtin-check_server",
     "metalakes/<int:metalake_id>/jobs/runs/<int:run_id>": "/metalakes/{metalake}/jobs/runs/1",
