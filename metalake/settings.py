@@ -19,7 +19,6 @@ from metalake.framework_settings import LIBRARY_APPS
 from metalake.hierarchy import SeparatorPolicy, check_separator
 from metalake.protected import BESIDE_THE_STORE, require_apart
 from metalake.targets import in_url, is_address, is_loopback
-from metalake.timeouts import Limits
 from providers.reaching.addresses import parse_allowed
 
 env = environ.Env()
@@ -281,7 +280,7 @@ _default["CONN_MAX_AGE"] = None
 _default["CONN_HEALTH_CHECKS"] = True
 ON_SQLITE = _default["ENGINE"] == "django.db.backends.sqlite3"
 METALAKE_READ_THREADS = METALAKE_READ_THREADS or (2 if ON_SQLITE else 4)
-METALAKE_LIMITS = Limits(
+METALAKE_LIMITS = timeouts.Limits(
     lock=seconds("METALAKE_LOCK_TIMEOUT", 20 if ON_SQLITE else 10),
     statement=seconds("METALAKE_STATEMENT_TIMEOUT", 60),
     idle=seconds("METALAKE_IDLE_TIMEOUT", 30),

@@ -38,10 +38,10 @@ def test_each_leads_to_the_plan_that_revokes_it(admin: Client, ids: Ids) -> None
     assert path in admin.get(f"/metalakes/{ids['demo']}/jobs").content.decode()
     page = admin.get(path).content.decode()
     assert "Its role has the same on demo" in page and "Not in the record" in page and "90 days" in page
-    link = html.unescape(re.search(r'href="(/objects/\d+/revoke[^"]+)"', page)[1])  # type: ignore[index]
+    link = html.unescape(re.search(r'href="(/objects/\d+/revoke[^"]+)"', page)[1])
     plan = admin.get(link).content.decode()
     assert "readers" in plan and "select_table" in plan
-    token = re.search(r'name="token" value="([^"]+)"', plan)[1]  # type: ignore[index]
+    token = re.search(r'name="token" value="([^"]+)"', plan)[1]
     form = {"role": "readers", "privilege": "select_table", "effect": "allow", "token": token}
     assert admin.post(link.partition("?")[0], form).status_code == 302
     assert not Grant.objects.filter(group__role__name="readers").exists()
