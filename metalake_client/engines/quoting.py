@@ -18,6 +18,12 @@ def text(value: str) -> str:
     return _quoted("'", value)
 
 
+def spark_text(value: str) -> str:
+    """A text of Spark's SQL, in which a backslash is a sign of its own."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def _dotted(quote: str, parts: tuple[str, ...]) -> str:
     return ".".join(_quoted(quote, part) for part in parts)
 
