@@ -92,6 +92,19 @@ def audit_of(client: Client, metalake: str, after: int = 0) -> Iterator[Json]:
             yield line
 
 
+def views_of(client: Client, metalake: str) -> Iterator[Json]:
+    """The views of a metalake that the caller may load, each as it is now. Raises Failure."""
+    reached = _Reached()
+
+    def ask() -> Iterator[Json]:
+        return client.lines("bulk", "metalakes", metalake, "views", after=reached.after)
+
+    for line in _going_on(ask, reached):
+        if "view" in line:
+            reached.after = str(line["place"])
+            yield line
+
+
 def _bulk(metalake: str, what: str) -> tuple[str, ...]:
     return "bulk", "metalakes", metalake, "access", what
 

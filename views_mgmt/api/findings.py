@@ -207,6 +207,7 @@ def _line(view: Any, version: ViewVersion) -> dict[str, Any]:
         "catalog": catalog,
         "schema": schema,
         "name": name,
+        "format": version.view.format,
         "columns": version.columns,
         "representations": [representation_reply(each) for each in version.definition.representations],
     }

@@ -1,0 +1,89 @@
+"""Has Spark analyse SQL: it looks up what the SQL names, and runs nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection
+from typing import Any
+
+from metalake_client.engines.quoting import backquoted
+from metalake_client.spark.views import is_sparks_error
+from pipelines.analysis.plans import Home, Lineage, tree_of
+from pipelines.analysis.problems import problem_of
+from pipelines.analysis.results import Analysis, Column, MadeOf, Source
+
+LONGEST_PLAN = 20_000_000  # characters of JSON
+
+
+class Unchecked(Exception):
+    """Spark could not say: a catalog that it does not have, or one that did not answer."""
+
+
+class Analyzer:
+    """The analyzer of a session. SQL names tables alone: files by their paths would be read to learn their columns."""
+
+    def __init__(self, session: Any, catalogs: Collection[str], views: Collection[Source]) -> None:
+        """`catalogs` are those that the session has, `views` those of the metalake."""
+        self.session, self._catalogs, self._views = session, catalogs, views
+        self._state = session._jsparkSession.sessionState()
+        execution = session._jvm.org.apache.spark.sql.execution
+        self._skip = execution.CommandExecutionMode.SKIP()
+        self._parser = execution.SparkSqlParser()  # that of a session with Iceberg takes commands for queries
+        self._home: tuple[str, ...] | None = None
+        session.conf.set("spark.sql.runSQLOnFiles", "false")
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it would write down plans and SQL
+
+    def analyse(self, sql: str, home: tuple[str, ...]) -> Analysis:
+        """Analyse a query whose names are completed by `home`, a catalog and the levels of a schema.
+
+        Raises Unchecked.
+        """
+        try:
+            self._go_to(home)
+            plan = self._state.executePlan(self._parser.parseQuery(sql), self._skip).analyzed()
+            fields = json.loads(plan.schema().json())["fields"]
+            shown = plan.toJSON()
+        except Exception as error:
+            if not is_sparks_error(error):
+                raise
+            if not _is_refusal(error):
+                raise Unchecked(_kind_of(error)) from None
+            return Analysis(problems=(problem_of(error, sql),))
+        sources, made_of = self._lineage(shown, sql, home)
+        columns = [
+            Column(each["name"], each["type"], made_of[place] if len(made_of) == len(fields) else ())
+            for place, each in enumerate(fields)
+        ]
+        return Analysis(tuple(sources), tuple(columns))
+
+    def _lineage(self, plan: str, sql: str, home: tuple[str, ...]) -> tuple[list[Source], list[MadeOf]]:
+        """The sources that the SQL names, and what each column is made of; nothing of a plan that is too long."""
+        if len(plan) > LONGEST_PLAN:
+            return [], []
+        lineage = Lineage(tree_of(json.loads(plan)), Home(home, self._catalogs, self._views))
+        named = [place for place, source in enumerate(lineage.sources) if source.name.casefold() in sql.casefold()]
+        places = {place: number for number, place in enumerate(named)}
+        made_of = [tuple((places[of], name) for of, name in each if of in places) for each in lineage.columns]
+        return [lineage.sources[place] for place in named], made_of
+
+    def _go_to(self, home: tuple[str, ...]) -> None:
+        if home == self._home:
+            return
+        self._home = None
+        if len(home) == 1:  # a catalog that is used already keeps its schema
+            self.session.sql("USE spark_catalog")
+        self.session.sql(f"USE {backquoted(*home)}")
+        self._home = home
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the analyzer refused the SQL, rather than a catalog the request."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    return isinstance(error, AnalysisException | ParseException)
+
+
+def _kind_of(error: Exception) -> str:
+    cause = getattr(error, "java_exception", None)
+    return str(cause.getClass().getSimpleName()) if cause is not None else type(error).__name__

@@ -1,0 +1,216 @@
+"""The job builtin-view_check: Spark's analyzer reads the SQL of every view in the dialects `spark` and `hive`.
+
+Nothing is executed. What comes of it, the names that a view reads, what its columns are made of, and how it differs
+from what it declares, goes onto the views' pages and into `system.lineage`; what drifted is an event of the server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from metalake_client.engines.names import levels_of
+from metalake_client.engines.quoting import spark_text
+from metalake_client.engines.schemas import separator_of
+from metalake_client.spark import metalake_session
+from pipelines import job, streams
+from pipelines.analysis import comparing
+from pipelines.analysis.analyzing import Analyzer, Unchecked
+from pipelines.analysis.results import Analysis, Source
+from pipelines.analysis.tables import CHECKS, COLUMNS, READS, TABLES
+from pipelines.job import Job, Progress
+from pipelines.results import Results, Unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DIALECTS = ("spark", "hive")
+AT_ONCE, LARGEST = 100, 1_000_000  # findings of one delivery, and characters of them
+Json = dict[str, Any]
+
+
+@dataclass
+class Checked:
+    """A view with what Spark says of each of its dialects."""
+
+    view: Json
+    dialects: list[tuple[str, Analysis, list[Json]]] = field(default_factory=list)
+
+
+def main(given: list[str]) -> int:
+    return job.run(check_views, {}, given)
+
+
+def check_views(job: Job, given: Mapping[str, str]) -> None:
+    """Check all views that the caller may load; what they may not alter is in the tables, and not on its page."""
+    writing, progress = job.session(), Progress(job)
+    results = Results(job, writing, "view_check", TABLES)
+    reading = metalake_session(job.url, job.metalake, job.token)
+    checked, unchecked = _check_all(job, reading, progress)
+    refused = _deliver(job, f"Spark {reading.version}", checked, progress)
+    broken = [each for each in checked if _is_broken(each)]
+    progress.stage("writing the tables")
+    _write(results, checked)
+    print(f"{len(checked)} views were checked, {len(broken)} are broken, {unchecked} could not be checked.")
+    if refused:
+        print(f"{refused} of them the caller may not alter, so nothing is said on their pages.")
+
+
+def _check_all(job: Job, session: Any, progress: Progress) -> tuple[list[Checked], int]:
+    """The views that Spark could say something of, and how many others there are."""
+    separator = separator_of(job.client)
+    views = list(streams.views_of(job.client, job.metalake))
+    sources = {Source(each["catalog"], levels_of(each["schema"], separator), each["name"]) for each in views}
+    views = [view for view in views if _queries(view)]
+    views.sort(key=lambda view: (view["catalog"], view["schema"]))  # so that Spark seldom goes to another schema
+    reachable = {each.name for each in session.metalake.catalogs if each.settings}
+    analyzer = Analyzer(session, reachable, sources)
+    progress.stage("checking views", len(views))
+    checked, unchecked = list[Checked](), 0
+    for done, view in enumerate(views, 1):
+        one = Checked(view)
+        for query in _queries(view):
+            home = _home(view, query, separator)
+            if home[0] not in reachable:
+                continue
+            try:
+                analysis = analyzer.analyse(query["sql"], home)
+            except Unchecked:
+                continue
+            one.dialects.append((query["dialect"], analysis, _differences(view, analysis)))
+        if one.dialects:
+            checked.append(one)
+        else:
+            unchecked += 1
+        progress.at(done)
+    return sorted(checked, key=lambda each: each.view["view"]), unchecked
+
+
+def _queries(view: Json) -> list[Json]:
+    return [each for each in view["representations"] if each["dialect"].casefold() in DIALECTS]
+
+
+def _home(view: Json, query: Json, separator: str) -> tuple[str, ...]:
+    """The catalog and the levels of a schema that complete the names of a query.
+
+    Where an Iceberg view has no default schema, Spark looks names up in none.
+    """
+    schema = query["defaultSchema"] or ("" if view["format"] == "iceberg" else view["schema"])
+    return query["defaultCatalog"] or view["catalog"], *(levels_of(schema, separator) if schema else ())
+
+
+def _differences(view: Json, analysis: Analysis) -> list[Json]:
+    if analysis.problems:
+        return []
+    # Of Hive's and Glue's, Spark gives columns their names afterwards.
+    with_names = view["format"] not in ("hive", "glue")
+    return comparing.differences(view["columns"], analysis.columns, with_names=with_names)
+
+
+def _is_broken(checked: Checked) -> bool:
+    return any(analysis.problems or differences for _, analysis, differences in checked.dialects)
+
+
+# What the server is given
+
+
+def _deliver(job: Job, engine: str, checked: Sequence[Checked], progress: Progress) -> int:
+    """Put what was said onto the pages of the views; how many of them the caller may not alter."""
+    progress.stage("delivering", len(checked))
+    refused = done = 0
+    for some in _batches(map(_finding, checked)):
+        path = ("bulk", "metalakes", job.metalake, "views", "findings")
+        outcome = job.client.call("POST", *path, body={"engine": engine[:64], "findings": some})
+        refused += len(outcome["refused"])
+        done += len(some)
+        progress.at(done)
+    return refused
+
+
+def _batches(findings: Iterator[Json]) -> Iterator[list[Json]]:
+    some, size = list[Json](), 0
+    for each in findings:
+        length = len(json.dumps(each))
+        if some and (len(some) == AT_ONCE or size + length > LARGEST):
+            yield some
+            some, size = [], 0
+        some.append(each)
+        size += length
+    if some:
+        yield some
+
+
+def _finding(checked: Checked) -> Json:
+    view = checked.view
+    return {
+        "view": view["view"],
+        "version": view["version"],
+        "dialects": [_dialect(*each) for each in checked.dialects],
+    }
+
+
+def _dialect(dialect: str, analysis: Analysis, differences: list[Json]) -> Json:
+    return {
+        "dialect": dialect,
+        "problems": [vars(each) for each in analysis.problems],
+        "differences": differences,
+        "reads": [
+            {"catalog": each.catalog, "schemaName": ".".join(each.levels), "name": each.name}
+            for each in analysis.sources[:1000]
+        ],
+        "columns": [
+            {
+                "name": each.name[:255],
+                "type": str(comparing.native_of(each.type))[:1000],
+                "madeOf": [{"source": place, "name": name[:255]} for place, name in each.made_of if place < 1000],
+            }
+            for each in analysis.columns[:10_000]
+        ],
+    }
+
+
+# The tables
+
+
+def _write(results: Results, checked: Sequence[Checked]) -> None:
+    metalake = results.job.metalake
+    rows = {CHECKS: list[Any](), READS: list[Any](), COLUMNS: list[Any]()}
+    for each in checked:
+        view = each.view
+        path = [view["catalog"], view["schema"], view["name"]]
+        for dialect, analysis, differences in each.dialects:
+            of = (metalake, view["view"], path, view["version"], dialect)
+            problems = [problem.text for problem in analysis.problems]
+            texts = [difference["text"] for difference in differences]
+            rows[CHECKS].append((*of, bool(problems or texts), problems, texts))
+            rows[READS] += [(*of, one.catalog, [*one.levels], one.name) for one in analysis.sources]
+            rows[COLUMNS] += [(*of, *row) for row in _columns(analysis)]
+    key = hashlib.sha256(repr([rows[table] for table in TABLES]).encode()).hexdigest()
+    frames = {table: _frame(results.session, rows[table], table.columns) for table in TABLES}
+    results.write(Unit("views", key, f"metalake = {spark_text(metalake)}"), frames).publish()
+
+
+def _frame(session: SparkSession, rows: list[Any], columns: str) -> Any:
+    def frame() -> DataFrame:
+        return session.createDataFrame(rows, columns)
+
+    return frame
+
+
+def _columns(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
+    """A row for each column and each column that it is made of; one without, where it is made of none."""
+    for position, each in enumerate(analysis.columns, 1):
+        begin = (position, each.name, str(comparing.native_of(each.type)))
+        for place, name in each.made_of:
+            source = analysis.sources[place]
+            yield (*begin, source.catalog, [*source.levels], source.name, name)
+        if not each.made_of:
+            yield (*begin, None, None, None, None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
