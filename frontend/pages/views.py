@@ -30,7 +30,7 @@ from metalake.lineage import Address, Located
 from metalake.logs import note_failure
 from metalake.wire import read
 from views_mgmt import versions
-from views_mgmt.services import definer, views, workbench
+from views_mgmt.services import definer, findings, views, workbench
 from views_mgmt.services.workbench import DialectCheck
 from views_mgmt.stores import ViewRecord
 
@@ -67,6 +67,7 @@ class Dialect(NamedTuple):
     html: SafeString
     reads_as_written: bool
     check: DialectCheck | None
+    finding: dict[str, Any] | None  # what an engine says, as a job delivered it
 
 
 @require_safe
@@ -92,11 +93,28 @@ def _show_dialects(
     if "view" in about:
         parts, checks = about["view"].representations, about.get("checks", {})
         html = coloured(each.sql for each in parts)
+        about["finding"] = finding = findings.finding_about(target)
+        by_dialect = {each["dialect"].casefold(): _with_names(each) for each in finding.dialects} if finding else {}
         about["dialects"] = [
-            Dialect(each, one, reads_as_written(each.sql), checks.get(each.key))
+            Dialect(each, one, reads_as_written(each.sql), checks.get(each.key), by_dialect.get(each.key))
             for each, one in zip(parts, html, strict=True)
         ]
     return tabs.show(request, actor, target, DIALECTS, about, status=status)
+
+
+def _with_names(finding: dict[str, Any]) -> dict[str, Any]:
+    """With the names of what each column is made of."""
+    reads = [each["name"] for each in finding["reads"]]
+    columns = [
+        {
+            **each,
+            "made_of": [
+                f"{reads[one['source']]}.{one['name']}" for one in each["madeOf"] if one["source"] < len(reads)
+            ],
+        }
+        for each in finding["columns"]
+    ]
+    return {**finding, "columns": columns}
 
 
 @require_http_methods(["GET", "POST"])

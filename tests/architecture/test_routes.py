@@ -61,6 +61,7 @@ PAGES = {
         "read_access_to_metalake",
     ),
     "metalakes/<int:metalake_id>/reviewed": ("read_access_to_metalake",),
+    "metalakes/<int:metalake_id>/jobs/findings": ("load_view", "read_access_to_metalake"),
     "metalakes/<int:metalake_id>/jobs/start": ("load_job_template", "run_job"),
     "metalakes/<int:metalake_id>/jobs/runs/<int:run_id>": ("list_jobs", "manage_jobs"),
     "metalakes/<int:metalake_id>/jobs/runs/<int:run_id>/cancel": ("list_jobs", "manage_jobs"),

@@ -49,6 +49,7 @@ ADDRESSES = {
     "metalakes/<int:metalake_id>/people/roles/<int:role_id>": "/metalakes/{metalake}/people/roles/{role}",
     "metalakes/<int:metalake_id>/reviewed": "/metalakes/{metalake}/reviewed",
     "metalakes/<int:metalake_id>/jobs": "/metalakes/{metalake}/jobs",
+    "metalakes/<int:metalake_id>/jobs/findings": "/metalakes/{metalake}/jobs/findings?of=objects",
     "metalakes/<int:metalake_id>/jobs/start": "/metalakes/{metalake}/jobs/start?template=builtin-check_server",
     "metalakes/<int:metalake_id>/jobs/runs/<int:run_id>": "/metalakes/{metalake}/jobs/runs/1",
     "metalakes/<int:metalake_id>/jobs/runs/<int:run_id>/cancel": "/metalakes/{metalake}/jobs/runs/1/cancel",

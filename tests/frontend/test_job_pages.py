@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from django.test import Client
 
 from authz import snapshot
+from authz.use import dormancy
 from jobs.models import JobRun, Schedule
 from jobs.running import watching
 from jobs.services import runs, templates
 from metalake.kinds import Kind
-from tests.demo import actor, add_user, give
-from tests.frontend.conftest import sign_in
+from tests.demo import actor, add_member, add_user, give
+from tests.frontend.conftest import add_view, sign_in
+from views_mgmt.services import findings
 
 HOSTILE = "<script>alert(1)</script>"
 Ids = dict[str, int]
@@ -125,3 +128,38 @@ def test_templates_are_no_place_in_the_tree(admin: Client, jobs: str) -> None:
     assert template is not None
     for path in ("", "/children", "/access", "/grant", "/history"):
         assert admin.get(f"/objects/{template.id}{path}").status_code == 404, path
+
+
+def test_what_jobs_say_of_views_and_of_what_is_dormant(admin: Client, ids: Ids) -> None:
+    page = f"/metalakes/{ids['demo']}/jobs/findings"
+    assert "None that you may load" in text(admin, page) and "No job has looked yet" in text(
+        admin, f"{page}?of=objects"
+    )
+    until, used = "2026-03-01T00:00:00+00:00", datetime(2025, 1, 2, tzinfo=UTC)
+    objects = [(ids["eu"], None), (ids["lake"], used), (10**12, None)]
+    add_member("nina")
+    report = dormancy.Report(datetime.fromisoformat(until), 90, 20_000, 1, objects, [("nina", None)])
+    dormancy.deliver(actor("admin"), "demo", report)
+    shown = text(admin, f"{page}?of=objects")
+    assert "Without use for 90 days" in shown and "20000" in shown and "The longest unused are here" in shown
+    assert f'href="/objects/{ids["eu"]}"' in shown and "none on record" in shown and "2025" in shown
+    assert "nina" in text(admin, f"{page}?of=people")
+    for wrong in ("of=x", "after=x", "after=-1", "of=objects&after=" + "9" * 30):
+        assert admin.get(f"{page}?{wrong}").status_code == 404
+    nina = sign_in("nina")
+    assert "Dormant objects" not in text(nina, page)
+    assert nina.get(f"{page}?of=objects").status_code == 403
+
+
+def test_a_broken_view_is_listed_and_its_page_says_why(admin: Client, ids: Ids) -> None:
+    view = add_view("orders", "eu", "late")
+    wrong = {"text": f"There is no column {HOSTILE}.", "line": 1, "column": 8}
+    reads = [{"catalog": "lake", "schemaName": "eu", "name": "sales"}]
+    columns = [{"name": "nope", "type": "string", "madeOf": [{"source": 0, "name": "amount"}]}]
+    dialect = {"dialect": "spark", "problems": [wrong], "differences": [], "reads": reads, "columns": columns}
+    findings.deliver(actor("admin"), "demo", "Spark 4.1.4", [findings.Finding(view, 1, [dialect])])
+    listed = text(admin, f"/metalakes/{ids['demo']}/jobs/findings")
+    assert f"/objects/{view}/dialects" in listed and "There is no column" in listed and HOSTILE not in listed
+    page = text(admin, f"/objects/{view}/dialects")
+    assert "As Spark 4.1.4 reads it" in page and "It would not run" in page and "sales.amount" in page
+    assert HOSTILE not in page
