@@ -57,6 +57,21 @@ DECLARED = (
         on_spark=True,
         writes_results=True,
     ),
+    BuiltIn(
+        name="builtin-audit_rollup",
+        module="pipelines.audit_rollup",
+        comment="Sums the audit, refusals and the record of use by day, and says what had no use for so many days.",
+        placeholders={"days": "90", "late": "3"},
+        on_spark=True,
+        writes_results=True,
+    ),
+    BuiltIn(
+        name="builtin-view_check",
+        module="pipelines.view_check",
+        comment="Has Spark read the SQL of every view, and says what is broken and what each view reads.",
+        on_spark=True,
+        writes_results=True,
+    ),
 )
 
 

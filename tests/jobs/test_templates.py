@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authz.models import AuditEntry, Grant
+from jobs import built_in
 from jobs.models import JobTemplate
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller, update
@@ -35,7 +36,7 @@ def test_it_works(admin: Caller, program: Write) -> None:
     assert loaded == expected
     assert names(admin) == ["say"]
     details = admin.get(f"{TEMPLATES}?details=true")["jobTemplates"]
-    assert [each["name"] for each in details] == [BUILT_IN, "say"]
+    assert [each["name"] for each in details] == [*sorted(built_in.offered()), "say"]
     (row,) = AuditEntry.objects.filter(event="job_template.registered")
     assert (row.actor, row.kind, row.full_name, row.details) == ("admin", "job_template", "say", {"executable": path})
 
@@ -154,7 +155,7 @@ def test_built_in_templates(admin: Caller, mia: Caller, program: Write) -> None:
     assert mia.get(f"{TEMPLATES}/{BUILT_IN}").error == (404, 1003, "NoSuchJobTemplateException")
     assert mia.get(TEMPLATES)["names"] == []
     give("mia", Kind.METALAKE, "demo", "use_job_template")
-    assert mia.get(TEMPLATES)["names"] == [BUILT_IN]
+    assert mia.get(TEMPLATES)["names"] == sorted(built_in.offered())
     for answer in (
         admin.post(TEMPLATES, shell(program(), name="builtin-mine")),
         admin.put(f"{TEMPLATES}/{BUILT_IN}", update("rename", newName="mine")),
@@ -166,8 +167,6 @@ def test_built_in_templates(admin: Caller, mia: Caller, program: Write) -> None:
 
 
 def test_a_module_that_is_absent_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jobs import built_in
-
     absent = [built_in.BuiltIn(name=f"builtin-{m}", module=m, comment="") for m in ("no_package.x", "pipelines.none")]
     monkeypatch.setattr(built_in, "DECLARED", (*built_in.DECLARED, *absent))
-    assert list(built_in.offered.__wrapped__()) == [BUILT_IN]
+    assert list(built_in.offered.__wrapped__()) == [each.name for each in built_in.DECLARED[: -len(absent)]]
