@@ -32,10 +32,10 @@ def main(arguments: list[str]) -> None:
     token = fill(rows)
     with ExitStack() as stack:
         environment = of_job(serve(stack).url, token)
-        seconds = run(environment, "audit_rollup")
-        claim(f"minutes for {rows:,} rows", seconds / 60, MINUTES * rows / ROWS, unit=" min")
+        seconds = run(environment, "audit_rollup", "--days=20")
+        claim(f"minutes for {rows:,} rows", seconds / 60, MINUTES, unit=" min")
         before = snapshots(environment["METALAKE_URL"], token)
-        again = run(environment, "audit_rollup")
+        again = run(environment, "audit_rollup", "--days=20")
         print(f"  the next run took {again:.0f} s")
         claim("tables that the next run wrote to", snapshots(environment["METALAKE_URL"], token) - before, 0)
     finish()
@@ -76,7 +76,7 @@ def _plant(rows: int, user: int) -> None:
     UseCaller.objects.create(id=1, user_id=user, claimed=[], digest="0" * 64)
     UseQuestion.objects.bulk_create(
         [UseQuestion(id=number, operation=f"load_{number}", outcome="allowed", wire="iceberg", engine="spark")
-         for number in range(1, 1 + max(1, rows // 2 // (OBJECTS * 24 * DAYS) + 1))]
+         for number in range(1, 2 + _an_hour(rows // 2) // OBJECTS)]
     )  # fmt: skip
     audit = (
         "INSERT INTO authz_auditentry (at, actor, event, kind, object_id, full_name, metalake_id, details, request_id) "
@@ -105,9 +105,14 @@ def _changes(count: int, ids: list[int], top: int) -> Iterator[tuple[Any, ...]]:
 def _uses(count: int) -> Iterator[tuple[int, int, int]]:
     first = int((TODAY - timedelta(days=DAYS)).timestamp()) // 3600
     for number in range(count):
-        hour, rest = divmod(number, max(1, count // (DAYS * 24)))
+        hour, rest = divmod(number, _an_hour(count))
         question, about = divmod(rest, OBJECTS)
-        yield first + min(hour, DAYS * 24 - 1), about + 1, question + 1 + (hour >= DAYS * 24)
+        yield first + hour, about + 1, question + 1
+
+
+def _an_hour(count: int) -> int:
+    """Rows of use in an hour."""
+    return -(-count // (DAYS * 24))
 
 
 # Jobs, for other programs, too

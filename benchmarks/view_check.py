@@ -63,8 +63,9 @@ def fill(views: int) -> str:
     for number in range(TABLES):
         draft = TableDraft({"type": "struct", "fields": fields}, None, None, {})
         create_table(owner, address(f"t{number}", Kind.TABLE), draft)
+    place = {"defaultCatalog": home.catalog, "defaultSchema": "s"}
     for number in range(views):
-        query = {"type": "sql", "dialect": "spark", "sql": sql_of(number)}
+        query = {"type": "sql", "dialect": "spark", "sql": sql_of(number)} | place
         body = {"name": f"v{number}", "columns": columns[:3], "representations": [query]}
         create_view(owner, address(f"v{number}", Kind.VIEW), CreateViewRequest.model_validate(body))
     return issue_token(User.objects.get(username="admin"), "bench")
