@@ -20,7 +20,7 @@ from pyiceberg.types import BooleanType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pipelines import flights
+from pipelines import demo_review, flights
 from pipelines.rest import Client, Refused
 
 METALAKE, CATALOG = "demo", "lake"
@@ -44,6 +44,7 @@ def main() -> int:
         analyst = give_role(admin)
         wrong = check_access(analyst.iceberg(METALAKE, CATALOG))
         if not wrong:
+            demo_review.review(admin, METALAKE)
             say("\nEverything was as the role says. Signed in as admin, see the grant, and take it back, on")
             say(f"  {page_of_grant(admin)}")
         return wrong

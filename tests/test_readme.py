@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,7 +27,8 @@ ADDRESS = "http://127.0.0.1:8090"
 METASTORE = "thrift://127.0.0.1:9083"
 REGION = re.compile(r'"(aws-region|s3\.region)": "us-east-1"')
 ENDPOINTS = {"aws-region": "aws-glue-endpoint", "s3.region": "s3.endpoint"}
-PARTS = ("thrift://", "AWS_", "metalake_session(")
+SUBMIT = re.compile(r"^spark-submit .* pipelines/(\w+)\.py (.*)$", re.MULTILINE)
+PARTS = ("spark-submit", "thrift://", "AWS_", "metalake_session(")
 
 CLIENTS = {
     "PyIceberg": "pyiceberg",
@@ -51,11 +53,28 @@ def in_spark(spark: Spark, statement: str, server: MetalakeServer) -> str:
     return str([tuple(row.values()) for row in rows])
 
 
+def submitted(spark: Spark, code: str, environment: dict[str, str], folder: Path) -> str:
+    """What an example prints whose job runs in the Spark that runs already."""
+    job = SUBMIT.search(code)
+    assert job is not None, code
+    asked = f'cd {folder}\n{code[: job.start()]}printf "%s\\n" $METALAKE_URL $METALAKE_METALAKE $METALAKE_TOKEN'
+    names = ("METALAKE_URL", "METALAKE_METALAKE", "METALAKE_TOKEN")
+    own = dict(zip(names, run("bash", asked, environment).splitlines(), strict=True))
+    ending = f"from pipelines.{job[1]} import main\nassert main({shlex.split(job[2])}) == 0"
+    printed: str = spark.call("python", ending, own)
+    return printed
+
+
 @pytest.mark.timeout(300)
 def test_every_example_does_what_it_says(
-    start_metalake: StartMetalake, start_hms: Callable[..., HiveMetastore], glue: Glue, iceberg_spark: Spark
+    start_metalake: StartMetalake,
+    start_hms: Callable[..., HiveMetastore],
+    glue: Glue,
+    iceberg_spark: Spark,
+    tmp_path: Path,
 ) -> None:
-    server, metastore = start_metalake(), start_hms()
+    # Spark may write below its own folder, and its jobs write into the catalog of results.
+    server, metastore = start_metalake(METALAKE_WAREHOUSE=str(iceberg_spark.folder / "readme")), start_hms()
     environment = os.environ | {"METALAKE_ADMIN_PASSWORD": server.admin_password}
     environment |= {"AWS_ACCESS_KEY_ID": glue.access_key, "AWS_SECRET_ACCESS_KEY": glue.secret_key}
     glue.create_bucket("lake")
@@ -69,6 +88,8 @@ def test_every_example_does_what_it_says(
         here = REGION.sub(lambda found: f'{found[0]}, "{ENDPOINTS[found[1]]}": "{glue.endpoint}"', here)
         if "metalake_session" in code:  # in the Spark that runs already
             printed = iceberg_spark.call("python", here, {"METALAKE_ADMIN_PASSWORD": server.admin_password})
+        elif "spark-submit" in code:
+            printed = submitted(iceberg_spark, here, environment, tmp_path)
         elif language == "sql":
             printed = in_spark(iceberg_spark, here, server)
         else:
@@ -83,7 +104,7 @@ def test_what_needs_more_than_metalake_says_so() -> None:
     """All others run on a machine that has nothing but it."""
     sections = README.split("\n### ")[1:]
     needing = [section for section in sections if any(part in section for part in PARTS)]
-    assert len(needing) == 4 and "Four need more than Metalake" in README
+    assert len(needing) == 5 and "Five need more than Metalake" in README
     for section in needing:
         assert section.partition("\n\n")[2].startswith("*Needs "), section[:40]
 

@@ -1,0 +1,76 @@
+"""The end of `make demo`: an access review of the flights, and who can read one schema through what."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+from rich.console import Console
+
+from pipelines.rest import Client
+
+PATIENCE = 900  # seconds, the first time with a download of Iceberg's runtime
+SCHEMA, ABOVE = "lake.travel:nyc:2013", ("lake", "lake.travel", "lake.travel:nyc", "lake.travel:nyc:2013")
+TOKEN = "demo-review"  # noqa: S105 (its name)
+
+say = Console(highlight=False, soft_wrap=True).print
+
+
+def review(admin: Client, metalake: str) -> None:
+    """Run the job as the admin, and print what it found; one sentence says why it cannot run here."""
+    say("\n[bold]Reviewing[/] who can do what, on Spark")
+    if reason := _run(admin, metalake):
+        say(f"  There is no review here: {reason}")
+        return
+    for line in _readers(admin, metalake):
+        say(f"  {line}")
+
+
+def _run(admin: Client, metalake: str) -> str:
+    """Why it did not run to its end, in the job's own last line; empty if it did."""
+    admin.call("POST", "metalakes", metalake, "system")
+    issued = _issue(admin)
+    own = {"METALAKE_URL": admin.url, "METALAKE_METALAKE": metalake, "METALAKE_TOKEN": issued["secret"]}
+    command = [sys.executable, "-m", "pipelines.access_review", "--sample=1000"]
+    try:
+        ended = subprocess.run(  # noqa: S603
+            command, env=os.environ | own, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"Spark did not end within {PATIENCE // 60} minutes."
+    finally:
+        admin.call("DELETE", "tokens", issued["id"])
+    if ended.returncode == 0:
+        say(f"  {ended.stdout.strip()}")
+        return ""
+    return (ended.stderr.strip() or "it ended without a word.").splitlines()[-1]
+
+
+def _issue(admin: Client) -> dict[str, Any]:
+    for row in admin.call("GET", "tokens")["tokens"]:
+        if row["name"] == TOKEN:
+            admin.call("DELETE", "tokens", str(row["id"]))
+    issued = admin.call("POST", "tokens", body={"name": TOKEN})["token"]
+    return {"secret": issued["secret"], "id": str(issued["id"])}
+
+
+def _readers(admin: Client, metalake: str) -> list[str]:
+    """A line for each member who can read tables of the schema, as the review's table has it."""
+    table = admin.iceberg(metalake, "system").load_table(("access", "rights"))
+    scan = table.scan(row_filter="review = 'now' and privilege = 'select_table' and kind = 'table'")
+    rows = [row for row in scan.to_arrow().to_pylist() if row["object_name"] in (metalake, *ABOVE)]
+    reading = {row["principal"]: row["object_name"] for row in rows if not _is_excepted(row)}
+    path = ("metalakes", metalake, "access", "objects", "schema", SCHEMA, "ways")
+    through: dict[str, str] = {}
+    for way in admin.call("GET", *path)["ways"]:
+        if way["verdict"] == "effective" and way.get("privilege") in (None, "select_table"):
+            by = f"role {way['role']}" if way.get("role") else "owning"
+            through.setdefault(way["user"], f"{by} on {way['on']['fullName']}")
+    shown = (f"{who}: on {on} and below it, through {through.get(who, 'its owner')}" for who, on in reading.items())
+    return [f"Who can read {SCHEMA.removeprefix('lake.')}:", *(f"  {line}" for line in sorted(shown))]
+
+
+def _is_excepted(row: dict[str, Any]) -> bool:
+    return any(each["name"] in ABOVE for each in row["exceptions"])
