@@ -143,6 +143,7 @@ def spark_process(
     own = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)}
     found = [str(each) for each in (packages, Path(__file__).parent.parent) if each is not None]
     own["PYTHONPATH"] = os.pathsep.join(found)
+    own["PYSPARK_PYTHON"] = sys.executable
     own["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={folder}"
     try:
         with log.open("w") as errors:

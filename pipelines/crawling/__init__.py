@@ -1,0 +1,1 @@
+"""Reading outside systems on Spark's executors, for the job builtin-harvest (docs/decisions/harvest.md)."""
