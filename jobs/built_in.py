@@ -72,6 +72,13 @@ DECLARED = (
         on_spark=True,
         writes_results=True,
     ),
+    BuiltIn(
+        name="builtin-harvest",
+        module="pipelines.harvest",
+        comment="Brings the rows of a large Hive or Glue catalog up to it, as a refresh does, with many readers.",
+        placeholders={"catalog": None, "tasks": "8", "accept-drops": "false", "secrets": "", "patience": "90"},
+        on_spark=True,
+    ),
 )
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from metalake_client.engines.catalogs import MASK
 from metalake_client.failures import Exit, Failure
+from pipelines.crawling import daemon
 from pipelines.crawling.delivering import (
     ROOT,
     Listed,
@@ -59,7 +60,7 @@ def harvest(job: Job, arguments: dict[str, str]) -> None:
     catalog = job.client.get("metalakes", job.metalake, "catalogs", arguments["catalog"])["catalog"]
     system = system_of(catalog["provider"])
     properties = with_secrets(system, catalog["properties"], arguments["secrets"])
-    context = spark_context(tasks)
+    context = spark_context(tasks, system)
     begun = job.client.call(
         "POST",
         *("metalakes", job.metalake, "catalogs", arguments["catalog"], "harvests"),
@@ -100,7 +101,7 @@ def _secret(name: str, variable: str) -> str:
     raise Failure(f"The server shows no secret: set {variable} to the catalog's {name}, {another}.", Exit.USAGE)
 
 
-def spark_context(tasks: int) -> SparkContext:
+def spark_context(tasks: int, system: System) -> SparkContext:
     """The Spark that runs here, or a new one; on this machine as many tasks run at once as read, which mostly wait."""
     try:
         from pyspark import SparkConf, SparkContext
@@ -112,6 +113,8 @@ def spark_context(tasks: int) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need what the driver has
     if str(conf.get("spark.master", "local")).startswith("local"):
         conf.setMaster(f"local[{tasks},{TRIES}]")
+    conf.set("spark.ui.showConsoleProgress", "false")
+    conf.set("spark.python.daemon.module", daemon.__name__).set(f"spark.executorEnv.{daemon.MODULE}", system.module)
     return SparkContext.getOrCreate(conf.setIfMissing("spark.app.name", "metalake-harvest"))
 
 
@@ -204,7 +207,7 @@ class Harvest:
         run = self.job.client.get(*self.path)["refresh"]
         if run["state"] == "failed":
             raise Failure(f"The refresh was ended: {run.get('error', '')}", Exit.CONFLICT)
-        self.progress.total = run["expected"] if run["expected"] >= run["seen"] else None
+        self.progress.total = max(run["expected"], run["seen"]) if run["expected"] else None
         self.progress.at(run["seen"])
 
 

@@ -56,7 +56,7 @@ class StandIn:
         """So many databases with so many tables in each."""
         for number in range(databases):
             names = (padded(f"table_{each:06}_of_{number:04}") for each in range(tables))
-            self.databases[f"database_{number:04}"] = {name: ("", MADE) for name in names}
+            self.databases[f"database_{number:04}"] = dict.fromkeys(names, ("", MADE))
 
     def put(self, database: str, table: str, comment: str = "", made: int = MADE) -> None:
         self.databases.setdefault(database, {})[padded(table)] = (comment, made)
@@ -184,7 +184,7 @@ def main(databases: int, tables: int, seconds: float, of_table: float) -> None:
     stand_in = StandIn(seconds=seconds, of_table=of_table)
     stand_in.fill(databases, tables)
     with running(stand_in):
-        print(stand_in.uri, flush=True)
+        print(stand_in.uri, flush=True)  # noqa: T201
         sys.stdin.read()
 
 
