@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +44,7 @@ class StandIn:
     seconds: float = 0.0  # for an answer
     of_table: float = 0.0  # for each table in an answer, too
     down: bool = False  # it takes requests and ends the connection
-    dies_after: int | None = None  # so many answers it gives before it is down
+    when: dict[int, Callable[[], object]] = field(default_factory=dict)  # what happens before the answer of this number
     answers: Counter[str] = field(default_factory=Counter)
     port: int = 0
 
@@ -57,6 +57,9 @@ class StandIn:
         for number in range(databases):
             names = (padded(f"table_{each:06}_of_{number:04}") for each in range(tables))
             self.databases[f"database_{number:04}"] = dict.fromkeys(names, ("", MADE))
+
+    def die(self) -> None:
+        self.down = True
 
     def put(self, database: str, table: str, comment: str = "", made: int = MADE) -> None:
         self.databases.setdefault(database, {})[padded(table)] = (comment, made)
@@ -79,8 +82,7 @@ class StandIn:
                 connection.sendall(self._message(method, number, asked))
 
     def _message(self, method: str, number: int, asked: Any) -> bytes:
-        if self.dies_after is not None and self.answers.total() >= self.dies_after:
-            self.down = True
+        self.when.pop(self.answers.total(), lambda: None)()
         if self.down:
             raise EOFError
         self.answers[method] += 1
