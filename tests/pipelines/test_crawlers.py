@@ -76,7 +76,7 @@ def test_a_database_of_a_metastore() -> None:
 
 def test_what_is_no_entry_of_a_metastore() -> None:
     entry = hive.found_table(tables()[0]).entry
-    for wrong in (
+    entries: list[dict[str, Any]] = [
         {"definition": {}},
         {"definition": entry["definition"]},
         entry | {"identity": 7},
@@ -84,10 +84,12 @@ def test_what_is_no_entry_of_a_metastore() -> None:
         entry | {"definition": entry["definition"] | {"parameters": {"a": 5}}},
         entry | {"definition": entry["definition"] | {"columns": [{"name": "x"}]}},
         entry | {"definition": entry["definition"] | {"name": ""}},
-    ):
+    ]
+    for wrong in entries:
         with pytest.raises(Invalid):
             delivered_table(wrong)
-    for wrong in ({"name": "x"}, {"name": "", "definition": {}}, {"name": 1, "definition": {}}):
+    databases: list[dict[str, Any]] = [{"name": "x"}, {"name": "", "definition": {}}, {"name": 1, "definition": {}}]
+    for wrong in databases:
         with pytest.raises(Invalid):
             delivered_database(wrong)
 
