@@ -15,7 +15,7 @@ import orjson
 
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
-from pipelines.crawling.systems import Crawler, Found, Gone, Json, Unavailable, as_stored, patiently, system_of
+from pipelines.crawling.systems import Crawler, Entry, Gone, Json, Unavailable, as_stored, patiently, system_of
 from pipelines.sealed import Sealed
 
 T = TypeVar("T")
@@ -189,10 +189,10 @@ def _delivered(crawler: Crawler, target: Target, part: Part) -> Listed | None:
     outgoing = _Outgoing(target, part)
     try:
         for page in crawler.read(part.schema, part.names):
-            for found in page:
-                seen.append(found.name)
-                missing.pop(found.name, None)
-                outgoing.add(found)
+            for each in page:
+                seen.append(each.name)
+                missing.pop(each.name, None)
+                outgoing.add(each)
     except Gone:
         return None
     outgoing.send()
@@ -210,12 +210,12 @@ class _Outgoing:
     def _begin(self) -> None:
         self._entries, self._seen, self._bytes = list[Json](), 0, 0
 
-    def add(self, found: Found) -> None:
+    def add(self, each: Entry) -> None:
         self._seen += 1
-        if found.version and self._part.known.get(found.name) == (found.identity, found.version):
+        if each.version and self._part.known.get(each.name) == (each.identity, each.version):
             return
-        content = orjson.dumps(found.entry)
-        self._entries.append(as_stored(found.entry) if b"\\u0000" in content else found.entry)
+        content = orjson.dumps(each.content)
+        self._entries.append(as_stored(each.content) if b"\\u0000" in content else each.content)
         self._bytes += len(content)
         if len(self._entries) == ENTRIES or self._bytes >= BYTES:
             self.send()

@@ -10,7 +10,7 @@ import boto3
 from botocore import exceptions as aws
 from botocore.config import Config
 
-from pipelines.crawling.systems import Found, Gone, Json, Unavailable, patiently
+from pipelines.crawling.systems import Entry, Gone, Json, Unavailable, patiently
 
 PAGE = 100  # Glue's maximum
 CONNECT_SECONDS, ANSWER_SECONDS = 3.0, 10.0
@@ -33,7 +33,7 @@ class Glue:
     def parts(self, schema: str) -> list[list[str] | None]:
         return [None]
 
-    def read(self, schema: str, names: Sequence[str] | None) -> Iterator[list[Found]]:
+    def read(self, schema: str, names: Sequence[str] | None) -> Iterator[list[Entry]]:
         if names is not None:
             return
         if schema:
@@ -43,7 +43,7 @@ class Glue:
         token: Json = {}
         while True:
             answer = self._call(call, {**self._catalog, **given, "MaxResults": PAGE, **token})
-            yield [_found(entry, is_table=bool(schema)) for entry in answer[what]]
+            yield [_entry(entry, is_table=bool(schema)) for entry in answer[what]]
             if not answer.get("NextToken"):
                 return
             token = {"NextToken": answer["NextToken"]}
@@ -114,11 +114,11 @@ def _once(call: Callable[..., Json], given: Json) -> Json:
         raise Unavailable(f"AWS Glue did not answer ({type(failure).__name__}).") from None
 
 
-def _found(entry: Mapping[str, Any], *, is_table: bool) -> Found:
+def _entry(entry: Mapping[str, Any], *, is_table: bool) -> Entry:
     """Glue numbers the versions of tables; what else changed is for the server to say."""
     described = {name: _json(value) for name, value in entry.items()}
     version = str(entry.get("VersionId") or "") if is_table else ""
-    return Found(entry["Name"], described, described.get("CreateTime") or "", version)
+    return Entry(entry["Name"], described, described.get("CreateTime") or "", version)
 
 
 def _json(value: Any) -> Any:

@@ -26,7 +26,7 @@ from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
-from pipelines.crawling.systems import Found, Gone, Json, Unavailable, patiently
+from pipelines.crawling.systems import Entry, Gone, Json, Unavailable, patiently
 
 T = TypeVar("T")
 URIS = "metastore.uris"
@@ -56,23 +56,23 @@ class Hive:
         names = sorted(name for name in names if name)
         return [names[start : start + PART] for start in range(0, len(names), PART)]
 
-    def read(self, schema: str, names: Sequence[str] | None) -> Iterator[list[Found]]:
+    def read(self, schema: str, names: Sequence[str] | None) -> Iterator[list[Entry]]:
         for start in range(0, len(names or ()), PAGE):
             page = list((names or ())[start : start + PAGE])
             yield self._tables(schema, page) if schema else self._databases(page)
 
-    def _tables(self, schema: str, names: list[str]) -> list[Found]:
+    def _tables(self, schema: str, names: list[str]) -> list[Entry]:
         tables = self._call(lambda client: client.get_table_objects_by_name(schema, names))
-        return [found_table(table) for table in tables]
+        return [table_entry(table) for table in tables]
 
-    def _databases(self, names: list[str]) -> list[Found]:
-        found = []
+    def _databases(self, names: list[str]) -> list[Entry]:
+        entries = []
         for name in names:
             try:
-                found.append(found_database(self._call(partial(_database, name=name))))
+                entries.append(database_entry(self._call(partial(_database, name=name))))
             except Gone:
                 continue
-        return found
+        return entries
 
     def close(self) -> None:
         if self._transport is not None:
@@ -127,7 +127,7 @@ def _database(client: Client, name: str) -> Database:
     return client.get_database(name)
 
 
-def found_database(database: Database) -> Found:
+def database_entry(database: Database) -> Entry:
     owner_type = PrincipalType._VALUES_TO_NAMES.get(database.ownerType) if database.ownerType else None
     described = {
         "comment": database.description,
@@ -136,15 +136,15 @@ def found_database(database: Database) -> Found:
         "owner": database.ownerName,
         "owner_type": owner_type,
     }
-    return Found(database.name, {"name": database.name, "definition": described}, "", _digest(described))
+    return Entry(database.name, {"name": database.name, "definition": described}, "", _digest(described))
 
 
-def found_table(table: Table) -> Found:
+def table_entry(table: Table) -> Entry:
     """The table with the version that the server computes of it."""
     described, identity = definition(table), str(table.createTime)
     lasting = {name: value for name, value in described["parameters"].items() if name != DDL_TIME}
     version = _digest({**described, "parameters": lasting})
-    return Found(table.tableName, {"identity": identity, "definition": described}, identity, version)
+    return Entry(table.tableName, {"identity": identity, "definition": described}, identity, version)
 
 
 def definition(table: Table) -> Json:

@@ -30,7 +30,7 @@ class Gone(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class Entry:
     """An object as the system has it, and the entry that describes it to the server.
 
     `identity` and `version` are those that the server has of it where it is unchanged, empty where they are not known
@@ -38,7 +38,7 @@ class Found:
     """
 
     name: str
-    entry: Json
+    content: Json
     identity: str = ""
     version: str = ""
 
@@ -49,7 +49,7 @@ class Crawler(Protocol):
     def parts(self, schema: str) -> list[list[str] | None]:
         """The names in a schema, divided for several tasks; [None] where only one task can read it. Raises Gone."""
 
-    def read(self, schema: str, names: Sequence[str] | None) -> Iterator[list[Found]]:
+    def read(self, schema: str, names: Sequence[str] | None) -> Iterator[list[Entry]]:
         """The objects of these names that are there, or all, page by page. Raises Gone."""
 
     def close(self) -> None: ...

@@ -21,7 +21,7 @@ from metalake.errors import Invalid
 from metalake_client.failures import Failure
 from pipelines.crawling import hive
 from pipelines.crawling.glue import crawler as glue_crawler
-from pipelines.crawling.systems import SYSTEMS, Found, Unavailable, as_stored, patiently, system_of
+from pipelines.crawling.systems import SYSTEMS, Entry, Unavailable, as_stored, patiently, system_of
 from pipelines.harvest import with_secrets
 from pipelines.sealed import KEY_FILE, sealed
 from providers import nul
@@ -51,19 +51,19 @@ def stored(remote: Remote) -> Remote:
     return Remote(**nul.as_stored(remote.as_json()))
 
 
-def taken(found: Found, read: Any) -> Remote:
+def row_of(each: Entry, read: Any) -> Remote:
     """The row of what is delivered, which the crawler itself would leave out from then on."""
-    remote = read(nul.as_sent(as_stored(found.entry)))
-    assert (found.name, found.identity) == (remote.name, remote.identity)
-    assert found.version in (remote.version, "")
+    remote = read(nul.as_sent(as_stored(each.content)))
+    assert (each.name, each.identity) == (remote.name, remote.identity)
+    assert each.version in (remote.version, "")
     return stored(remote)
 
 
 @pytest.mark.parametrize("table", tables(), ids=lambda table: table.tableName)
 def test_a_table_of_a_metastore(table: Table) -> None:
-    found = hive.found_table(table)
-    assert taken(found, delivered_table) == stored(table_of(table))
-    assert found.version
+    each = hive.table_entry(table)
+    assert row_of(each, delivered_table) == stored(table_of(table))
+    assert each.version
 
 
 def test_a_database_of_a_metastore() -> None:
@@ -71,11 +71,11 @@ def test_a_database_of_a_metastore() -> None:
         Database("flights", None, None, None),
         Database("b", "says\0", "file:///b", {"k": "v"}, None, "o", 1),
     ):
-        assert taken(hive.found_database(database), delivered_database) == stored(schema_of(database))
+        assert row_of(hive.database_entry(database), delivered_database) == stored(schema_of(database))
 
 
 def test_what_is_no_entry_of_a_metastore() -> None:
-    entry = hive.found_table(tables()[0]).entry
+    entry = hive.table_entry(tables()[0]).content
     entries: list[dict[str, Any]] = [
         {"definition": {}},
         {"definition": entry["definition"]},
@@ -108,15 +108,13 @@ def test_what_glue_has(glue: Glue) -> None:
         "aws-secret-access-key": glue.secret_key,
     }
     crawler, provider = glue_crawler(given, 2), GlueProvider(1, given)
-    databases = [found for page in crawler.read("", None) for found in page]
-    assert [taken(found, glue_database) for found in databases] == [
-        stored(one) for one in provider.schemas.list().items
-    ]
+    databases = [each for page in crawler.read("", None) for each in page]
+    assert [row_of(each, glue_database) for each in databases] == [stored(one) for one in provider.schemas.list().items]
     pages = list(crawler.read("flights", None))
     first = provider.tables.list(["flights"])
     listed = [*first.items, *provider.tables.list(["flights"], first.next).items]
     assert [len(page) for page in pages] == [100, 20] and len(listed) == 120
-    assert [taken(found, glue_table) for page in pages for found in page] == [stored(one) for one in listed]
+    assert [row_of(each, glue_table) for page in pages for each in page] == [stored(one) for one in listed]
     glue.expired.add(glue.access_key)
     with pytest.raises(Unavailable) as refused:
         list(crawler.read("", None))
