@@ -64,10 +64,17 @@ class ByHand:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def worker(self) -> psutil.Process | None:
-        """A process that executes tasks, once there is one."""
-        below = psutil.Process(self.process.pid).children(recursive=True)
-        return next((each for each in below if "pyspark.worker" in " ".join(each.cmdline()) and each.parent()), None)
+    def worker(self) -> psutil.Process:
+        """A process that executes tasks; their daemon has the same command line."""
+        below = [each for each in psutil.Process(self.process.pid).children(recursive=True) if _is_of_spark(each)]
+        return next(each for each in below if each.ppid() in {other.pid for other in below})
+
+
+def _is_of_spark(process: psutil.Process) -> bool:
+    try:
+        return "pyspark.worker" in process.cmdline()
+    except psutil.Error:
+        return False
 
 
 def written(folder: Path) -> bytes:
@@ -114,8 +121,6 @@ def test_an_executor_that_dies(large: Metastore, tmp_path: Path) -> None:
     large.there.of_table = 0.005
     job = ByHand(large, tmp_path)
     assert eventually(lambda: large.there.answers["get_table_objects_by_name"] > 8, 120)
-    worker = job.worker()
-    assert worker is not None
-    worker.kill()
+    job.worker().kill()
     assert job.ends() == 0, job.log.read_text()
     assert counts(large.runs()[0]) == ("done", DATABASES * (TABLES + 1), DATABASES * (TABLES + 1), 0, 0, 0, 0)
