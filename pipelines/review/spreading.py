@@ -17,7 +17,7 @@ from pipelines.review.world import Grant, Named, Principal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SLICES = 64  # tasks, so that there is progress to see
+SLICES = 16  # tasks: enough to see progress; each starts a Python, which takes as long as thousands of rows
 
 
 def rights(
