@@ -27,6 +27,7 @@ ALLOW, DENY = "allow", "deny"
 
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("set_owner", "alter_metalake", "drop_metalake", "enable_metalake"), ()),
+    "create_system_catalog": (),
     **dict.fromkeys(("alter_catalog", "drop_catalog", "enable_catalog", "refresh_catalog", "choose_places"), ()),
     **dict.fromkeys(("alter_schema", "drop_schema"), ()),
     "load_catalog": ("use_catalog",),
