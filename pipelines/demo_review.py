@@ -66,8 +66,8 @@ def _readers(admin: Client, metalake: str) -> list[str]:
     through: dict[str, str] = {}
     for way in admin.call("GET", *path)["ways"]:
         if way["verdict"] == "effective" and way.get("privilege") in (None, "select_table"):
-            by = f"role {way['role']}" if way.get("role") else "owning"
-            through.setdefault(way["user"], f"{by} on {way['on']['fullName']}")
+            by = f"role {way['role']} on" if way.get("role") else "owning"
+            through.setdefault(way["user"], f"{by} {way['on']['fullName']}")
     shown = (f"{who}: on {on} and below it, through {through.get(who, 'its owner')}" for who, on in reading.items())
     return [f"Who can read {SCHEMA.removeprefix('lake.')}:", *(f"  {line}" for line in sorted(shown))]
 

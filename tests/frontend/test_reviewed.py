@@ -45,7 +45,7 @@ def test_each_leads_to_the_plan_that_revokes_it(admin: Client, ids: Ids) -> None
     form = {"role": "readers", "privilege": "select_table", "effect": "allow", "token": token}
     assert admin.post(link.partition("?")[0], form).status_code == 302
     assert not Grant.objects.filter(group__role__name="readers").exists()
-    assert "none here that still stands" in admin.get(path).content.decode()
+    assert "No grant here is left to revoke" in admin.get(path).content.decode()
 
 
 def test_long_lists_have_pages(admin: Client, ids: Ids) -> None:
