@@ -4,7 +4,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from typing import TextIO
@@ -36,10 +37,18 @@ def serve(session: SparkSession, answers: TextIO, **more: Callable[..., object])
     for line in sys.stdin:
         asked = json.loads(line)
         if "call" in asked:
-            answer = {"rows": more[asked["call"]](*asked["arguments"])}
+            answer = called(more[asked["call"]], asked["arguments"])
         else:
             answer = run(session, **asked)
         print(json.dumps(answer, default=str), file=answers, flush=True)
+
+
+def called(act: Callable[..., object], arguments: Sequence[object]) -> dict[str, object]:
+    """What it answers; a failure is told, so that Spark stays for the tests after this one."""
+    try:
+        return {"rows": act(*arguments)}
+    except Exception:
+        return {"error": "", "message": traceback.format_exc()}
 
 
 def identified(session: SparkSession, identifiers: list[str]) -> list[list[str]]:

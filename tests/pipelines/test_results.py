@@ -133,6 +133,7 @@ def test_no_token_stands_where_others_read(lab: Lab) -> None:
 import json
 rows = [row.asDict() for row in spark.sql("SET -v").collect()] + [row.asDict() for row in spark.sql("SET").collect()]
 conf = spark.sparkContext.getConf().getAll()
+results()
 plan = spark.table(ONE.full_name)._jdf.queryExecution().toString()
 print(json.dumps([str(rows), str(conf), plan, repr(job)]))
 """,
