@@ -8,6 +8,7 @@ from authz.actor import Actor
 from authz.api.access import read_page
 from authz.use import dormancy
 from authz.wire import dormancy as wire
+from authz.wire.rights import present
 from metalake.rest.views import Endpoint, answers
 
 
@@ -28,14 +29,14 @@ class Dormant(Endpoint):
         """
         report = dormancy.report_of(actor, metalake)
         if report is None:
-            return {"report": None, "objects": [], "people": [], "nextPageToken": None}
+            return {"objects": [], "people": []}
         page = read_page(self, "dormant", actor.name, metalake, report.complete_until.isoformat())
         begin = int(page.after) if page.after else 0
         end = begin + page.size
         goes_on = end < max(len(report.objects_unused), len(report.people_unused))
-        return {
-            "report": wire.report_reply(report),
-            "objects": list(map(wire.object_line, dormancy.objects_in(report, begin, end))),
-            "people": list(map(wire.person_line, dormancy.people_in(report, begin, end))),
-            "nextPageToken": page.token(str(end)) if goes_on else None,
-        }
+        return present(
+            report=wire.report_reply(report),
+            objects=list(map(wire.object_line, dormancy.objects_in(report, begin, end))),
+            people=list(map(wire.person_line, dormancy.people_in(report, begin, end))),
+            nextPageToken=page.token(str(end)) if goes_on else None,
+        )

@@ -8,6 +8,7 @@ from authz.actor import Actor
 from authz.api.access import read_page
 from authz.use import review
 from authz.wire import review as wire
+from authz.wire.rights import present
 from metalake.rest.views import Endpoint, answers
 
 
@@ -28,12 +29,12 @@ class Reviewed(Endpoint):
         """
         last = review.review_of(actor, metalake)
         if last is None:
-            return {"review": None, "findings": [], "nextPageToken": None}
+            return {"findings": []}
         page = read_page(self, "review", actor.name, metalake, last.at.isoformat())
         begin = int(page.after) if page.after else 0
         end = begin + page.size
-        return {
-            "review": wire.review_reply(last),
-            "findings": list(map(wire.finding_line, review.findings_in(last, begin, end))),
-            "nextPageToken": page.token(str(end)) if end < len(last.findings) else None,
-        }
+        return present(
+            review=wire.review_reply(last),
+            findings=list(map(wire.finding_line, review.findings_in(last, begin, end))),
+            nextPageToken=page.token(str(end)) if end < len(last.findings) else None,
+        )

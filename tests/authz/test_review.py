@@ -30,7 +30,7 @@ def report(world: World, role: int, **parts: Any) -> dict[str, Any]:
 
 
 def test_it_is_delivered_and_read(world: World, wire: Wire) -> None:
-    empty: dict[str, Any] = {"code": 0, "review": None, "findings": [], "nextPageToken": None}
+    empty: dict[str, Any] = {"code": 0, "findings": []}
     assert wire("GET", READ) == (200, empty)
     role = role_of(world)
     for _ in range(2):

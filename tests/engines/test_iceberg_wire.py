@@ -174,8 +174,9 @@ def test_only_what_is_served_is_listed(start_metalake: StartMetalake, hms: HiveM
     in_glue = register(server, "glue", glue_settings(glue))
     listed = {name: endpoints(server, name) for name in ("lake", plain, without, in_glue)}
     assert any("views" in each for each in listed["lake"])
-    assert listed[plain] == listed["lake"]
-    assert listed[in_glue] == [each for each in listed["lake"] if "view" not in each]
+    several = [each for each in listed["lake"] if "transactions" in each]  # only where the pointers are our own
+    assert several and listed[plain] == [each for each in listed["lake"] if each not in several]
+    assert listed[in_glue] == [each for each in listed[plain] if "view" not in each]
     assert listed[without] == [each for each in listed[in_glue] if "table" not in each and "register" not in each]
 
 

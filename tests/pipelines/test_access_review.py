@@ -136,7 +136,7 @@ def test_a_run_that_is_killed_and_run_again(lab: Lab, case: str, end: str) -> No
     replaced = end.split(" = ")[0]
     half = ["try:", "    review.main(['--days=0', '--sample=100'])", "except Killed:", "    pass"]
     lab.python("\n".join([before, KILLED, f"own = {replaced}", end, *half, f"{replaced} = own"]))
-    assert lab.call("GET", "access", "review")["review"] is None
+    assert "review" not in lab.call("GET", "access", "review")
     assert ("written and" in case) == (lab.rows("select * from system.access.reviews") == [])
     code, output = lab.run(MODULE, "--days=0", "--sample=100", before=before)
     assert code == 0 and ("no difference" if "written and" in case else "Nothing changed") in output, output

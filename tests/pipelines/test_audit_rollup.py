@@ -157,7 +157,7 @@ def test_a_run_that_is_killed_leaves_what_a_clean_one_leaves(lab: Lab, past: Pas
 @pytest.mark.long
 def test_nothing_is_said_of_a_time_before_the_record(lab: Lab, past: Past) -> None:
     assert "does not go back 30 days" in roll(lab, "--days=30")
-    assert lab.call("GET", "access", "dormant")["report"] is None
+    assert "report" not in lab.call("GET", "access", "dormant")
 
 
 @pytest.mark.parametrize("given", ["--days=0", "--days=x", "--late=-1", "--more=1", "days=3"])

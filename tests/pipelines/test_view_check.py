@@ -53,7 +53,7 @@ def lake(lab: Lab) -> Lab:
 
 
 def finding(lab: Lab, name: str) -> Any:
-    return lab.call("GET", "catalogs", "lake", "schemas", "nyc", "views", name, "finding")["finding"]
+    return lab.call("GET", "catalogs", "lake", "schemas", "nyc", "views", name, "finding").get("finding")
 
 
 def only(lab: Lab, name: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def events() -> list[str]:
 
 
 def test_it_is_shown_for_the_version_that_was_read(views: dict[str, int], admin: Caller) -> None:
-    assert admin.get(f"{VIEWS}/delays/finding")["finding"] is None
+    assert "finding" not in admin.get(f"{VIEWS}/delays/finding").body
     assert deliver(admin, finding(views["delays"], LOST), finding(views["late"], FINE)) == {
         "stored": [views["delays"], views["late"]]
     }
@@ -59,7 +59,7 @@ def test_it_is_shown_for_the_version_that_was_read(views: dict[str, int], admin:
     (broken,) = admin.get(BROKEN)["views"]
     assert (broken["fullName"], broken["reason"]) == ("flights.nyc.delays", None) and broken["finding"] == shown
     admin.send("PUT", f"{VIEWS}/delays", {"updates": [update("updateComment", newComment="x")]})
-    assert admin.get(f"{VIEWS}/delays/finding")["finding"] is None and admin.get(BROKEN)["views"] == []
+    assert "finding" not in admin.get(f"{VIEWS}/delays/finding").body and admin.get(BROKEN)["views"] == []
     assert deliver(admin, finding(views["delays"], LOST)) == {"outdated": [views["delays"]]}
     assert deliver(admin, finding(views["delays"], FINE, version=2)) == {"stored": [views["delays"]]}
     admin.send("DELETE", f"{VIEWS}/late")
@@ -125,7 +125,7 @@ def test_broken_views_come_in_pages(views: dict[str, int], admin: Caller, monkey
     first = admin.get(f"{BROKEN}?limit=2")
     second = admin.get(f"{BROKEN}?limit=2&pageToken={first['nextPageToken']}")
     assert [each["fullName"][-5:] for each in first["views"] + second["views"]] == ["elays", ".late", "other"]
-    assert first["views"][1]["reason"] == "Its base64 is broken." and second["nextPageToken"] is None
+    assert first["views"][1]["reason"] == "Its base64 is broken." and "nextPageToken" not in second.body
 
 
 @pytest.mark.parametrize(

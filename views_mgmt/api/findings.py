@@ -8,6 +8,7 @@ from django.http import StreamingHttpResponse
 from pydantic import Field
 
 from authz.actor import Actor
+from authz.wire.rights import present
 from metalake.names import dotted
 from metalake.paging import Page, read_size
 from metalake.rest.lines import lines_of, number_or_none
@@ -168,9 +169,9 @@ class BulkFindings(Endpoint):
 class ViewFinding(Endpoint):
     @answers("load_view", reply={"finding": FindingReply | None}, id="load_view_finding")
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, view: str) -> dict[str, Any]:
-        """What an engine says of the view as it is now; null if no job asked one since it was changed."""
+        """What an engine says of the view as it is now; nothing if no job asked one since it was changed."""
         row = findings.finding_of(actor, address_of(metalake, catalog, schema, view))
-        return {"finding": row and _finding(row)}
+        return present(finding=row and _finding(row))
 
 
 class BrokenViews(Endpoint):
@@ -186,7 +187,7 @@ class BrokenViews(Endpoint):
         page = Page(size, self.text("pageToken"), "broken views", actor.name, metalake)
         rows = findings.broken_views(actor, metalake, int(page.after) if page.after else 0)
         some, token = page.cut(rows, lambda row: str(row.view.id))
-        return {"views": list(map(_broken, some)), "nextPageToken": token}
+        return present(views=list(map(_broken, some)), nextPageToken=token)
 
 
 def _once(asked: list[Finding]) -> list[Finding]:
