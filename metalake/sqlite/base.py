@@ -7,6 +7,7 @@ processes still wait in SQLite itself. Source: sqlite3_busy_timeout, and the del
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from collections import defaultdict, deque
 
@@ -97,7 +98,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if seconds is None:
             seconds = float(self.settings_dict["OPTIONS"].get("timeout", 5))
         if not turn.take(seconds):
-            raise OperationalError("database is locked")
+            locked = sqlite3.OperationalError("database is locked")
+            locked.sqlite_errorcode = sqlite3.SQLITE_BUSY  # by which the cause is known (metalake/causes.py)
+            raise OperationalError(*locked.args) from locked
         self._turn = turn
 
     def _give_turn_if_ended(self) -> None:
