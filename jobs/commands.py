@@ -24,6 +24,7 @@ from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
 
 SEARCHED = "/usr/local/bin:/usr/bin:/bin"  # PATH of a job
+SHARED = ("METALAKE_SPOOL", "METALAKE_KEY_FILE")  # of built-in jobs with their executors
 OURS = ("PATH", "HOME", "TMPDIR", "LANG", "JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "SPARK_LOCAL_DIRS")
 
 
@@ -76,8 +77,10 @@ def of_built_in(built_in: BuiltIn, content: Content, run_id: int, folder: str) -
     program = Path(settings.BASE_DIR, *built_in.module.split(".")).with_suffix(".py")
     name, with_files = f"metalake-{run_id}", SparkFiles([Path(jar) for jar in settings.METALAKE_SPARK_JARS])
     configs = {} if with_files.jars else spark.runtime_settings()
+    configs |= {"spark.executorEnv.PYTHONPATH": str(settings.BASE_DIR)}  # executors elsewhere load the module, too
+    shared = {name: value for name in SHARED if (value := getattr(settings, name))}
     command = spark.command(program, arguments, name=name, with_files=with_files, configs=configs)
-    return Command(command, environment | _of_spark(folder))
+    return Command(command, environment | _of_spark(folder) | shared)
 
 
 def _files(job_type: str, content: Content) -> tuple[Path, list[Path], SparkFiles]:

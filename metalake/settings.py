@@ -63,6 +63,8 @@ METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept 
 METALAKE_SPARK_SUBMIT = env.str("METALAKE_SPARK_SUBMIT", "")
 METALAKE_SPARK_JARS = tuple(env.list("METALAKE_SPARK_JARS", default=[]))  # of built-in jobs, Iceberg's runtime
 METALAKE_SPARK_MASTER = env.str("METALAKE_SPARK_MASTER", "local[*]")
+METALAKE_SPOOL = env.str("METALAKE_SPOOL", "")  # a folder that executors elsewhere share with built-in jobs
+METALAKE_KEY_FILE = env.str("METALAKE_KEY_FILE", "")  # by which those executors open secrets (pipelines/sealed.py)
 METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
