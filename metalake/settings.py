@@ -52,7 +52,7 @@ METALAKE_OAUTH_GROUPS_CLAIM = env.str("METALAKE_OAUTH_GROUPS_CLAIM", "groups")
 METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
 METALAKE_WAREHOUSE = env.str("METALAKE_WAREHOUSE", "")  # else `warehouse` in the data folder
 METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
-METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
+METALAKE_EVENT_LOG, METALAKE_SPARK_SUBMIT = env.str("METALAKE_EVENT_LOG", ""), env.str("METALAKE_SPARK_SUBMIT", "")
 METALAKE_JOB_PATHS = tuple(env.list("METALAKE_JOB_PATHS", default=[]))
 METALAKE_JOB_ENVIRONMENT = tuple(env.list("METALAKE_JOB_ENVIRONMENT", default=[]))
 METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # by which jobs reach the server
@@ -60,11 +60,9 @@ METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # runs at once, of a server or a wo
 METALAKE_JOB_MEMORY = env.int("METALAKE_JOB_MEMORY", 4 * 1024 * 1024 * 1024)  # of all processes of a run
 METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are kept of what a run writes
 METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
-METALAKE_SPARK_SUBMIT = env.str("METALAKE_SPARK_SUBMIT", "")
 METALAKE_SPARK_JARS = tuple(env.list("METALAKE_SPARK_JARS", default=[]))  # of built-in jobs, Iceberg's runtime
 METALAKE_SPARK_MASTER = env.str("METALAKE_SPARK_MASTER", "local[*]")
-METALAKE_SPOOL = env.str("METALAKE_SPOOL", "")  # a folder that executors elsewhere share with built-in jobs
-METALAKE_KEY_FILE = env.str("METALAKE_KEY_FILE", "")  # by which those executors open secrets (pipelines/sealed.py)
+METALAKE_SPOOL, METALAKE_KEY_FILE = env.str("METALAKE_SPOOL", ""), env.str("METALAKE_KEY_FILE", "")  # on a cluster
 METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)

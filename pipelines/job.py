@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
 from metalake_client.spark import metalake_session
-from metalake_client.spark.views import is_sparks_error
+from metalake_client.spark.errors import is_sparks_error, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SYSTEM = "system"  # the catalog of results
 SHOWN_EVERY, SENT_EVERY = 10.0, 2.0  # seconds between two lines where no terminal is, and two reports to the server
+_TOKEN = re.compile(r"mlk_[A-Za-z0-9_-]+")  # which Java may show in an address
 _LIMITED = re.compile(r"\d{1,9}", re.ASCII)
 
 
@@ -92,17 +93,10 @@ def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str]
     except Exception as problem:
         if not is_sparks_error(problem):
             raise
-        print(f"Spark failed: {_first_line(problem)}", file=sys.stderr)
+        reason = _TOKEN.sub("******", reason_of(problem)) or "it gives no reason."
+        print(f"Spark failed: {reason}", file=sys.stderr)
         return int(Exit.FAILED)
     return int(Exit.DONE)
-
-
-def _first_line(problem: Exception) -> str:
-    """What went wrong, without the traces of Java; the token, which Java may show in an address, masked."""
-    lines = [line.removeprefix(": ") for line in str(problem).splitlines() if line.strip() and line[:4] != "\tat "]
-    lines = [line for line in lines if not line.startswith("An error occurred while calling ")]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    return re.sub(r"mlk_[A-Za-z0-9_-]+", "******", (causes or lines or ["no reason"])[-1 if causes else 0]).strip()
 
 
 def arguments(defaults: Mapping[str, str], given: Sequence[str]) -> dict[str, str]:

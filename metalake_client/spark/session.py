@@ -15,8 +15,9 @@ from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
 from metalake_client.spark.described import MetalakeOfSession
 from metalake_client.spark.dispatch import dispatch_jar
+from metalake_client.spark.errors import is_sparks_error, reason_of
 from metalake_client.spark.java import require_java
-from metalake_client.spark.views import Views, is_sparks_error
+from metalake_client.spark.views import Views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,7 +158,7 @@ def _started(config: SparkConfig, pair: Pair, jars: Sequence[str | Path] | None,
     except Exception as refused:
         if not is_sparks_error(refused):
             raise
-        reason = str(refused).strip().splitlines()[0].rstrip(".")
+        reason = reason_of(refused).rstrip(".") or "it gives no reason"
         raise Failure(f"Spark did not start: {reason}. Its own words are on the error stream.") from None
 
 

@@ -17,6 +17,7 @@ from metalake_client.engines.schemas import separator_of
 from metalake_client.engines.spark import SparkCatalog
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client, Json
+from metalake_client.spark.errors import is_sparks_error
 
 DIALECTS = ("spark", "hive")
 
@@ -108,11 +109,3 @@ class Views:
 def _column(column: Json) -> str:
     comment = (column.get("comment") or "").replace("\\", "\\\\").replace("'", "\\'")
     return backquoted(column["name"]) + (f" COMMENT '{comment}'" if comment else "")
-
-
-def is_sparks_error(problem: Exception) -> bool:
-    """Whether Spark said no, in Python's words or in Java's."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    return isinstance(problem, PySparkException | Py4JJavaError)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from metalake_client.engines.quoting import backquoted
-from metalake_client.spark.views import is_sparks_error
+from metalake_client.spark.errors import is_sparks_error
 from pipelines.analysis.plans import Home, Lineage, tree_of
 from pipelines.analysis.problems import problem_of
 from pipelines.analysis.results import Analysis, Column, MadeOf, Source

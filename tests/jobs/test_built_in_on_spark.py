@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 
 from metalake_client.rest import Client
 from tests.jars import jars
@@ -20,13 +21,19 @@ pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 SECONDS = 400
 
 
-@pytest.fixture(scope="module")
-def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MetalakeServer, Path]]:
+@pytest.fixture(scope="module", params=["local[1]", "local-cluster[2,1,1024]"])
+def spark_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[MetalakeServer, Path]]:
     needs("java")
     named = tmp_path_factory.mktemp("programs")
+    key = named / "key"
+    key.write_bytes(Fernet.generate_key())
     own = {
         "METALAKE_JOB_PATHS": str(named),
-        "METALAKE_SPARK_MASTER": "local[1]",
+        "METALAKE_SPARK_MASTER": request.param,
+        "METALAKE_SPOOL": str(named),
+        "METALAKE_KEY_FILE": str(key),
         "METALAKE_SPARK_JARS": ",".join(map(str, jars("iceberg-spark"))),
     }
     server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake"), **own))
@@ -53,7 +60,7 @@ def succeeds(serving: Serving, template: str, by: Client | None = None, **conf: 
     """What the run printed, which is to end well and to say how far it came."""
     ended = serving.ends(serving.start(template, by, **conf), SECONDS)
     log: str = serving.admin.get(*serving.runs, ended["jobId"], "logs")["log"]["text"]
-    assert ended["status"] == "succeeded", (ended, log[-4000:])
+    assert ended["status"] == "succeeded", log[-4000:]
     assert serving.admin.get(*serving.runs, ended["jobId"], "progress")["progress"]["stage"]
     assert "mlk_" not in log
     return log
