@@ -4,7 +4,6 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -18,7 +17,7 @@ from metalake.framework_settings import *  # noqa: F403
 from metalake.framework_settings import LIBRARY_APPS
 from metalake.hierarchy import SeparatorPolicy, check_separator
 from metalake.protected import BESIDE_THE_STORE, require_apart
-from metalake.targets import in_url, is_address, is_loopback
+from metalake.targets import in_url, is_address, is_loopback, is_private
 from providers.reaching.addresses import parse_allowed
 
 env = environ.Env()
@@ -52,7 +51,7 @@ METALAKE_OAUTH_GROUPS_CLAIM = env.str("METALAKE_OAUTH_GROUPS_CLAIM", "groups")
 METALAKE_FILE_LOCATIONS = tuple(env.list("METALAKE_FILE_LOCATIONS", default=[]))
 METALAKE_WAREHOUSE = env.str("METALAKE_WAREHOUSE", "")  # else `warehouse` in the data folder
 METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
-METALAKE_EVENT_LOG, METALAKE_SPARK_SUBMIT = env.str("METALAKE_EVENT_LOG", ""), env.str("METALAKE_SPARK_SUBMIT", "")
+METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
 METALAKE_JOB_PATHS = tuple(env.list("METALAKE_JOB_PATHS", default=[]))
 METALAKE_JOB_ENVIRONMENT = tuple(env.list("METALAKE_JOB_ENVIRONMENT", default=[]))
 METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # by which jobs reach the server
@@ -60,9 +59,11 @@ METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # runs at once, of a server or a wo
 METALAKE_JOB_MEMORY = env.int("METALAKE_JOB_MEMORY", 4 * 1024 * 1024 * 1024)  # of all processes of a run
 METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are kept of what a run writes
 METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
+METALAKE_SPARK_SUBMIT = env.str("METALAKE_SPARK_SUBMIT", "")
 METALAKE_SPARK_JARS = tuple(env.list("METALAKE_SPARK_JARS", default=[]))  # of built-in jobs, Iceberg's runtime
 METALAKE_SPARK_MASTER = env.str("METALAKE_SPARK_MASTER", "local[*]")
-METALAKE_SPOOL, METALAKE_KEY_FILE = env.str("METALAKE_SPOOL", ""), env.str("METALAKE_KEY_FILE", "")  # on a cluster
+METALAKE_SPOOL = env.str("METALAKE_SPOOL", "")  # a folder that built-in jobs share with executors elsewhere
+METALAKE_KEY_FILE = env.str("METALAKE_KEY_FILE", "")  # by which those open secrets (pipelines/sealed.py)
 METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
@@ -157,15 +158,6 @@ if METALAKE_AUTHORIZATION not in ("on", "off"):
     refuse("METALAKE_AUTHORIZATION is 'on' or 'off'.")
 if METALAKE_AUTHORIZATION == "off" and not is_loopback(METALAKE_HOST):
     refuse("METALAKE_AUTHORIZATION=off is for benchmarks on a loopback address only.")
-
-
-def is_private(url: str) -> bool:
-    """Whether the URL is https, or http to this machine."""
-    try:
-        scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return bool(host) and (scheme == "https" or (scheme == "http" and is_loopback(host)))
 
 
 def pinned_issuers(issuers: list[str], jwks: list[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote as encode
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
@@ -103,6 +103,15 @@ def is_address(host: str) -> bool:
         return bool(ipaddress.ip_address(host))
     except ValueError:
         return False
+
+
+def is_private(url: str) -> bool:
+    """Whether the URL is https, or http to this machine."""
+    try:
+        scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (scheme == "https" or (scheme == "http" and is_loopback(host)))
 
 
 def decode(raw: str, *, form: bool = False) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.job import written
 from tests.frontend.axe import violations
 from tests.frontend.hands import Keyboard
 from tests.frontend.shop import Shop
@@ -31,7 +32,7 @@ def shop(metalake_server: MetalakeServer) -> Shop:
 
 
 def moment(days: int) -> str:
-    return (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return written(datetime.now(UTC) - timedelta(days=days))
 
 
 def test_a_reviewed_grant_is_revoked_by_keyboard_alone(desk: Page, shop: Shop) -> None:

@@ -205,6 +205,18 @@ def test_the_command_of_spark(admin: Caller, named: Path, jar: str, program: Wri
     assert "mlk_" not in text
 
 
+def test_a_built_in_tells_a_cluster_what_its_machines_share(admin: Caller, program: Write, settings: Any) -> None:
+    settings.METALAKE_SPARK_SUBMIT = program("#!/bin/sh\nprintf '%s\\n' \"$@\"\nenv\n", "spark-submit")
+    settings.METALAKE_SPARK_MASTER, settings.METALAKE_SPOOL = "spark://here:7077", "/shared/spool"
+    assert admin.post("metalakes/demo/system", {}).status == 200
+    job = ran(admin, "builtin-audit_rollup")
+    lines = admin.get(f"{RUNS}/{job['jobId']}/logs")["log"]["text"].splitlines()
+    assert job["status"] == "succeeded", lines
+    assert "METALAKE_SPOOL=/shared/spool" in lines
+    assert f"spark.executorEnv.PYTHONPATH={settings.BASE_DIR}" in lines
+    assert not [line for line in lines if line.startswith("METALAKE_KEY_FILE")], "none is set"
+
+
 def test_jobs_need_the_authenticator_of_tokens(admin: Caller, program: Write, settings: Any) -> None:
     admin.post(TEMPLATES, shell(program()))
     settings.METALAKE_AUTHENTICATORS = ("basic",)
