@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psutil
 import psycopg
@@ -193,6 +193,17 @@ def on_a_migrated_store(server: MetalakeServer) -> MetalakeServer:
     return server
 
 
+@contextmanager
+def running_metalake(home: Path, **environment: Any) -> Iterator[MetalakeServer]:
+    """A server on a migrated store until the end of the block."""
+    server = on_a_migrated_store(prepare(home, **environment))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
 @cache
 def _made_once() -> Path:
     """The folder for what is made once in a run of the suite, whichever of its processes asks first."""
@@ -231,10 +242,8 @@ def _migrated_store() -> Path:
 @pytest.fixture(scope="session")
 def metalake_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetalakeServer]:
     """One Metalake on SQLite for all tests that share it: use names of your own, and do not stop it."""
-    server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake")))
-    server.start()
-    yield server
-    server.stop()
+    with running_metalake(tmp_path_factory.mktemp("metalake")) as server:
+        yield server
 
 
 @pytest.fixture

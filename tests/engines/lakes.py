@@ -12,21 +12,17 @@ from tests.catalogs.racing import Client
 from tests.hms import HiveMetastore
 from tests.iceberg_rest.test_duckdb import add, give, token_of
 from tests.names import own_name
-from tests.servers import MetalakeServer, on_a_migrated_store, prepare
+from tests.servers import MetalakeServer, running_metalake
 
 
 @contextmanager
 def running_lakes(home: Path, hms: HiveMetastore) -> Iterator[MetalakeServer]:
-    server = on_a_migrated_store(prepare(home, METALAKE_FILE_LOCATIONS=str(hms.warehouse)))
-    server.start()
     properties = {"metastore.uris": hms.uri, "allowed-locations": hms.warehouse.as_uri()}
     hive = {"name": "hive", "type": "relational", "provider": "hive", "properties": properties}
-    try:
+    with running_metalake(home, METALAKE_FILE_LOCATIONS=str(hms.warehouse)) as server:
         made = Client(server.url).send("POST", "/api/metalakes/demo/catalogs", hive)
         assert made.status == 200, made.body
         yield server
-    finally:
-        server.stop()
 
 
 def shown(server: MetalakeServer) -> list[EngineCatalog]:

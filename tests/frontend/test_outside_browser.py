@@ -16,7 +16,7 @@ import pytest
 from tests.frontend import signed_in
 from tests.frontend.test_browser import focused
 from tests.providers.world import World
-from tests.servers import MetalakeServer, on_a_migrated_store, prepare
+from tests.servers import MetalakeServer, running_metalake
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -31,11 +31,9 @@ CANARY = "canary-52c1aa90"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetalakeServer]:
-    server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake"), METALAKE_PROVIDERS=PROVIDERS))
-    server.start()
-    call(server, "POST", "", {"name": "acme", "comment": "", "properties": {}})
-    yield server
-    server.stop()
+    with running_metalake(tmp_path_factory.mktemp("metalake"), METALAKE_PROVIDERS=PROVIDERS) as server:
+        call(server, "POST", "", {"name": "acme", "comment": "", "properties": {}})
+        yield server
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from tests.catalogs.conftest import admin, mia  # noqa: F401 (the people of demo, by the native wire)
 from tests.jobs.serving import Serving, StartServing
 from tests.names import own_name
-from tests.servers import MetalakeServer, StartMetalake, on_a_migrated_store, prepare
+from tests.servers import MetalakeServer, StartMetalake, running_metalake
 
 Write = Callable[..., str]
 
@@ -58,10 +58,8 @@ def start_serving(start_metalake: StartMetalake, tmp_path: Path) -> StartServing
 def job_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MetalakeServer, Path]]:
     """A server for the tests of a file, and the folder that its jobs may lie in."""
     named = tmp_path_factory.mktemp("programs")
-    server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake"), METALAKE_JOB_PATHS=str(named)))
-    server.start()
-    yield server, named
-    server.stop()
+    with running_metalake(tmp_path_factory.mktemp("metalake"), METALAKE_JOB_PATHS=str(named)) as server:
+        yield server, named
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 
-from metalake_client.rest import Client
 from tests.jars import jars
 from tests.jobs.serving import Serving
 from tests.metastore_stand_in import StandIn, running
 from tests.names import own_name
 from tests.parts import needs
-from tests.servers import MetalakeServer, on_a_migrated_store, prepare
+from tests.servers import MetalakeServer, running_metalake
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 SECONDS = 400
@@ -26,20 +25,18 @@ def spark_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[MetalakeServer, Path]]:
     needs("java")
-    named = tmp_path_factory.mktemp("programs")
-    key = named / "key"
+    named, spool = tmp_path_factory.mktemp("programs"), tmp_path_factory.mktemp("spool")
+    key = spool / "key"
     key.write_bytes(Fernet.generate_key())
     own = {
         "METALAKE_JOB_PATHS": str(named),
         "METALAKE_SPARK_MASTER": request.param,
-        "METALAKE_SPOOL": str(named),
+        "METALAKE_SPOOL": str(spool),
         "METALAKE_KEY_FILE": str(key),
         "METALAKE_SPARK_JARS": ",".join(map(str, jars("iceberg-spark"))),
     }
-    server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake"), **own))
-    server.start()
-    yield server, named
-    server.stop()
+    with running_metalake(tmp_path_factory.mktemp("metalake"), **own) as server:
+        yield server, named
 
 
 @pytest.fixture
@@ -56,9 +53,9 @@ def serving(spark_server: tuple[MetalakeServer, Path]) -> Serving:
     return made
 
 
-def succeeds(serving: Serving, template: str, by: Client | None = None, **conf: str) -> str:
+def succeeds(serving: Serving, template: str, **conf: str) -> str:
     """What the run printed, which is to end well and to say how far it came."""
-    ended = serving.ends(serving.start(template, by, **conf), SECONDS)
+    ended = serving.ends(serving.start(template, None, **conf), SECONDS)
     log: str = serving.admin.get(*serving.runs, ended["jobId"], "logs")["log"]["text"]
     assert ended["status"] == "succeeded", log[-4000:]
     assert serving.admin.get(*serving.runs, ended["jobId"], "progress")["progress"]["stage"]

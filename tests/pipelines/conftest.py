@@ -10,7 +10,7 @@ import pytest
 
 from metalake_client.rest import Client
 from tests.names import own_name
-from tests.servers import ADMIN_PASSWORD, MetalakeServer, on_a_migrated_store, prepare
+from tests.servers import ADMIN_PASSWORD, MetalakeServer, running_metalake
 from tests.spark import Spark
 
 
@@ -81,10 +81,8 @@ class Lab:
 @pytest.fixture(scope="session")
 def lab_server(tmp_path_factory: pytest.TempPathFactory, iceberg_spark: Spark) -> Iterator[MetalakeServer]:
     warehouse = iceberg_spark.folder / own_name("system")
-    server = on_a_migrated_store(prepare(tmp_path_factory.mktemp("metalake"), METALAKE_WAREHOUSE=str(warehouse)))
-    server.start()
-    yield server
-    server.stop()
+    with running_metalake(tmp_path_factory.mktemp("metalake"), METALAKE_WAREHOUSE=str(warehouse)) as server:
+        yield server
 
 
 @pytest.fixture
