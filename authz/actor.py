@@ -108,12 +108,16 @@ def system_actor() -> Actor:
 
 def actor_from(stored: Mapping[str, Any]) -> Actor:
     """The actor that `as_json` wrote, with the rights they have now."""
-    active = stored.get("active")
     return Actor(
         id=stored["id"],
         name=stored["name"],
         policy=snapshot.latest(),
-        claimed=tuple(stored.get("claimed") or ()),
-        active=None if active is None else tuple(active),
         within=stored.get("within"),
+        **standing_in(stored),
     )
+
+
+def standing_in(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The claimed groups and active roles that `as_json` wrote."""
+    active = stored.get("active")
+    return {"claimed": tuple(stored.get("claimed") or ()), "active": None if active is None else tuple(active)}

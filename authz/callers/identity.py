@@ -12,15 +12,16 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
+import orjson
 from django.conf import settings
 from django.db import connection
 from django.db.models import FilteredRelation, Q
 from django.utils import timezone
 
 from authz import snapshot
-from authz.actor import NOBODY, Actor
+from authz.actor import NOBODY, Actor, standing_in
 from authz.models import Group, Token, User
 from authz.name_rules import check_user_name
 from authz.passwords import verify
@@ -40,6 +41,13 @@ class Credential(NamedTuple):
     text: str
 
 
+class Bounds(TypedDict, total=False):
+    """Of a token: the only metalake that it is accepted in, and the standing that its bearer acts with."""
+
+    within_id: int | None
+    standing: dict[str, Any] | None
+
+
 class Form(NamedTuple):
     """What reads a caller and the policy epoch, alone or joined to another statement; its one parameter comes last.
 
@@ -56,7 +64,7 @@ class Form(NamedTuple):
 
 
 BY_TOKEN = Form(
-    "e.value, e.stamp, u.id, u.username, u.is_active, k.expires_at, k.within_id",
+    "e.value, e.stamp, u.id, u.username, u.is_active, k.expires_at, k.within_id, k.standing",
     "authz_token k JOIN authz_user u ON u.id = k.user_id JOIN authz_policyepoch e ON e.id = 1",
     "k.digest = %s AND k.revoked_at IS NULL",
 )
@@ -95,13 +103,10 @@ def actor_of(user: User) -> Actor:
     return actor_at(user.pk, user.username, snapshot.latest())
 
 
-def issue_token(user: User, name: str, expires_at: datetime | None = None, within: int | None = None) -> str:
-    """Make a personal token and return its secret, of which only the hash is stored.
-
-    `within` is the id of the only metalake that it is accepted in.
-    """
+def issue_token(user: User, name: str, expires_at: datetime | None = None, **bounds: Unpack[Bounds]) -> str:
+    """Make a personal token and return its secret, of which only the hash is stored."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    Token.objects.create(user_id=user.pk, name=name, digest=digest_of(secret), expires_at=expires_at, within_id=within)
+    Token.objects.create(user_id=user.pk, name=name, digest=digest_of(secret), expires_at=expires_at, **bounds)
     return secret
 
 
@@ -130,7 +135,7 @@ def by_token(credential: Credential) -> Actor | None:
     if not rows or not is_valid(*rows[0][4:6]):
         raise Unauthenticated("The token is unknown, revoked or expired.")
     epoch, stamp, user_id, name = rows[0][:4]
-    return actor_at(user_id, name, snapshot.at(epoch, stamp), rows[0][6])
+    return actor_at(user_id, name, snapshot.at(epoch, stamp), *rows[0][6:])
 
 
 def is_valid(is_active: bool, expires_at: datetime | str | None) -> bool:
@@ -199,7 +204,7 @@ def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | No
         return actor  # a non-member learns nothing of its roles
     roles = {name: role_id for _, role_id, name in rows}
     for name in names:
-        if roles.get(name) not in actor.roles:
+        if roles.get(name) not in actor.allowing_roles:  # a run's token may have fewer than its user
             raise Forbidden(f"{actor.name} does not hold the role {name:.64} in metalake {metalake}.", kind="role")
     return replace(actor, active=tuple(sorted(roles.values())))
 
@@ -248,10 +253,13 @@ def _account(name: str) -> _Account:
         return _Account(*cursor.fetchone())
 
 
-def actor_at(user_id: int | None, name: str, policy: snapshot.Snapshot, within: int | None = None) -> Actor:
-    """The actor of an account, or of a name without one, on this policy; perhaps within one metalake only."""
+def actor_at(
+    user_id: int | None, name: str, policy: snapshot.Snapshot, within: int | None = None, standing: str | None = None
+) -> Actor:
+    """The actor of an account, or of a name without one, on this policy; perhaps with the bounds of a token."""
     is_admin = user_id is not None and within is None and name in settings.METALAKE_SERVICE_ADMINS
-    return Actor(user_id or NOBODY, name, policy, is_admin, within=within)
+    actor = Actor(user_id or NOBODY, name, policy, is_admin, within=within)
+    return actor if standing is None else replace(actor, **standing_in(orjson.loads(standing)))
 
 
 def name_and_password(credential: str) -> tuple[str, str]:

@@ -145,7 +145,10 @@ class Group(AuditInfo):
 
 
 class Token(models.Model):
-    """A personal access token: only its SHA-256 is kept. `within`: the only metalake that it is accepted in."""
+    """A personal access token: only its SHA-256 is kept. `within`: the only metalake that it is accepted in.
+
+    `standing`: the claimed groups and active roles that its bearer acts with, as authz.actor names them; null for all.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=128)
@@ -154,6 +157,7 @@ class Token(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     within = models.ForeignKey(Metalake, models.CASCADE, null=True, blank=True, related_name="+")
+    standing = models.JSONField(null=True, blank=True, editable=False)
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -71,7 +71,7 @@ def prepare(run: JobRun, folder: str) -> tuple[Command, Secrets]:
     with transaction.atomic():
         template = _allowed(run)
         command = command_of(template, run.conf, run.pk, folder)
-        own = _issue(run, run.user, "token_id")
+        own = _issue(run, run.user, "token_id", run.standing)
         writes = template.built_in is not None and template.built_in.writes_results
         system = _issue(run, principal_of(run.metalake_id), "system_token_id") if writes else ""
         return command, Secrets(own, system)
@@ -89,10 +89,10 @@ def _allowed(run: JobRun) -> Template:
     return load_template(actor, metalake, run.template_name)
 
 
-def _issue(run: JobRun, user: User, noted_as: str) -> str:
-    """Issue a token that ends with the run, and is accepted in its metalake only."""
+def _issue(run: JobRun, user: User, noted_as: str, standing: dict[str, Any] | None = None) -> str:
+    """Issue a token that ends with the run, and is accepted in its metalake only, with this standing."""
     until = timezone.now() + timedelta(seconds=settings.METALAKE_JOB_TIMEOUT) + AFTER
-    secret = issue_token(user, f"job {run.pk}", until, within=run.metalake_id)
+    secret = issue_token(user, f"job {run.pk}", until, within_id=run.metalake_id, standing=standing or None)
     row = Token.objects.select_related("user").get(digest=digest_of(secret))
     leases.write(run, **{noted_as: row.pk})
     setattr(run, noted_as, row.pk)

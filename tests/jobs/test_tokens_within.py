@@ -6,28 +6,35 @@ import pytest
 
 from authz.actor import actor_from
 from authz.callers.identity import issue_token
-from authz.models import Token, User
+from authz.models import Group, Token, User
+from authz.services import people, roles
 from authz.services.tokens import issue
-from metalake.models import Metalake
+from jobs.models import JobRun
+from jobs.running import ledger
+from metalake.kinds import Kind
+from metalake.models import Metalake, Securable
 from tests.catalogs.callers import Answer, Caller
-from tests.demo import actor
+from tests.demo import actor, give
+from tests.jobs.bodies import RUNS, TEMPLATES, run, shell
+from tests.jobs.conftest import Write
 
 pytestmark = pytest.mark.store
+ACTIVE = "X-Gravitino-Active-Roles"
 
 
 @pytest.fixture
 def secret(admin: Caller) -> str:
     """Of admin, who owns the metalakes demo and other; accepted in demo."""
     admin.post("metalakes", {"name": "other"})
-    return issue_token(User.objects.get(username="admin"), "job 1", within=demo())
+    return issue_token(User.objects.get(username="admin"), "job 1", within_id=demo())
 
 
 def demo() -> int:
     return Metalake.objects.get(name="demo").pk
 
 
-def with_token(secret: str, path: str) -> Answer:
-    return Caller("").raw("GET", path, Authorization=f"Bearer {secret}")
+def with_token(secret: str, path: str, active: str = "") -> Answer:
+    return Caller("").raw("GET", path, b"", **{"Authorization": f"Bearer {secret}", ACTIVE: active})
 
 
 def test_it_is_accepted_in_its_metalake_alone(admin: Caller, secret: str) -> None:
@@ -54,3 +61,37 @@ def test_an_actor_that_is_sent_to_a_worker_stays_within(admin: Caller, secret: s
     assert within.is_member(demo()) and not within.is_member(demo() + 1)
     assert actor_from(within.as_json()).within == demo()
     assert issue(whole, "other").row.within_id is None
+
+
+def test_it_acts_with_the_standing_that_it_was_issued_with(admin: Caller, mia: Caller) -> None:
+    give("mia", Kind.CATALOG, "lake", "use_catalog", role="reader")
+    people.add_group(actor("admin"), "demo", "night")
+    give(None, Kind.CATALOG, "lake", "use_catalog", role="watch")
+    roles.assign_roles(actor("admin"), "demo", "group", "night", ["watch"])
+    night = Group.objects.get(name="night").pk
+
+    def lake(active: list[str] | None, claimed: tuple[int, ...] = (), named: str = "") -> int:
+        ids = None if active is None else [Securable.objects.get(kind=Kind.ROLE, name=name).pk for name in active]
+        standing = {"claimed": claimed, "active": ids}
+        secret = issue_token(User.objects.get(username="mia"), "job 1", within_id=demo(), standing=standing)
+        return with_token(secret, "metalakes/demo/catalogs/lake", named).status
+
+    assert lake(None) == lake(["reader"]) == lake(["watch"], (night,)) == 200
+    assert lake([]) == lake(["watch"]) == 404  # she does not hold watch without the claim
+    assert lake([], named="ALL") == 404
+    assert lake([], named="reader") == lake(["reader"], (night,), named="watch") == 403
+    assert lake(None, (night,), named="watch") == 200
+
+
+def test_a_run_acts_with_the_roles_that_its_request_named(admin: Caller, mia: Caller, program: Write) -> None:
+    give("mia", Kind.METALAKE, "demo", "run_job", "use_job_template", "use_catalog", role="runner")
+    give("mia", Kind.CATALOG, "lake", "use_catalog", role="reader")
+    admin.post(TEMPLATES, shell(program()))
+    for named, roles_then in ((None, None), ("runner", ["runner"])):
+        headers = {} if named is None else {ACTIVE: named}
+        job = JobRun.objects.get(pk=mia.post(RUNS, run(), **headers)["job"]["jobId"])
+        secrets = ledger.prepare(ledger.take() or job, "/unused")[1]
+        mine = Token.objects.get(name=f"job {job.pk}")
+        assert mine.standing["claimed"] == [] and (mine.standing["active"] is None) == (roles_then is None)
+        refused = with_token(secrets.own, "metalakes/demo/catalogs", "reader")
+        assert refused.status == (200 if roles_then is None else 403)
