@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import random
 import subprocess
@@ -89,6 +90,7 @@ def _nessie(stack: ExitStack) -> Side:
     import boto3
     from moto.server import ThreadedMotoServer
 
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it would print a line for each request
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     stack.callback(server.stop)

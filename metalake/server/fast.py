@@ -1,14 +1,16 @@
 """Hot reads of both wires, answered past Django: from the parsed head of a request to the bytes of its answer.
 
-Each is a bounded number of statements of fixed text (fast_path.py of iceberg_rest and of catalogs). On SQLite, which
-answers from memory and never lets a reader wait, that happens beside the event loop; elsewhere in a thread for short
-reads. Whatever turns out to be more is left to the way of all requests, which has changed nothing meanwhile.
+Each is a bounded number of statements of fixed text (fast_path.py of iceberg_rest and of catalogs), and happens beside
+the event loop: SQLite answers from memory and never lets a reader wait, and PostgreSQL is waited for by the loop
+(metalake/server/beside.py). Lists that are too long for that are read in a thread for short reads. Whatever turns out
+to be more is left to the way of all requests, which has changed nothing meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -127,9 +129,9 @@ class FastReads:
 
         wires = Wire("iceberg", hot_read, iceberg.answer), Wire("api", native.hot_read, native.answer)
         self._wires = {wire.name: wire for wire in wires}
-        self.is_for_loop = connection.vendor == "sqlite"
-        self._is_settled = False
-        self._fetch: Fetch = OnSqlite() if self.is_for_loop else on_postgresql
+        self.never_waits = connection.vendor == "sqlite"
+        self._loops_thread: int | None = None
+        self._fetch: Fetch = OnSqlite() if self.never_waits else on_postgresql
 
     def find(self, reader: Reader) -> Question | None:
         """The hot read that a whole request is; None for any other."""
@@ -147,10 +149,15 @@ class FastReads:
             return None
         return Question(wire, *matched, method, path, meta | {"QUERY_STRING": query})
 
-    def settle(self) -> None:
+    def settle(self, fetch: Fetch | None = None) -> None:
         """Have this thread, which does nothing else that asks the database, be on the fast path from now on."""
-        stay_by(self._fetch)
-        self._is_settled = True
+        stay_by(fetch or self._fetch)
+        self._loops_thread = threading.get_ident()
+
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether this thread is the one that was settled."""
+        return threading.get_ident() == self._loops_thread
 
     def answer(self, question: Question, closes: bool) -> Answered | None:
         """The answer; None if the request has to go the way of all requests."""
@@ -160,7 +167,7 @@ class FastReads:
         came_by = door.set(Door(WIRE_NAMES[question.wire.name], engine_of(meta.get("HTTP_USER_AGENT", "")), None))
         try:
             require_host(meta, question.wire.name)
-            with _NOTHING if self._is_settled else only_by(self._fetch):
+            with _NOTHING if self.is_in_loop else only_by(self._fetch):
                 reply = question.wire.answer(question.asked, question, question.raw)
             if reply is None:
                 return None

@@ -16,6 +16,7 @@ from metalake.answered import BODILESS
 from metalake.blocking import BeginAgain, TooLong, is_short
 from metalake.server import limits
 from metalake.server.answers import Refused, head, refusal
+from metalake.server.beside import Sessions
 from metalake.server.connection import Connection
 from metalake.server.fast import FastReads, Question
 from metalake.server.handover import Handover
@@ -48,6 +49,7 @@ class HttpServer:
         self.memory = Memory()
         self.connections: set[Connection] = set()
         self.is_closing = False
+        self.sessions: Sessions | None = None
         self.reads = Pool("reads", settings.METALAKE_READ_THREADS, limits.MOST_READS, reads=True)
         self.others = Pool("answers", settings.METALAKE_THREADS, limits.MOST_OTHERS)
 
@@ -55,8 +57,12 @@ class HttpServer:
         connection_created.connect(_limit_statements, dispatch_uid="short reads")
         self.reads.start()
         self.others.start()
-        if self.fast and self.fast.is_for_loop:
+        if self.fast and self.fast.never_waits:
             self.fast.settle()
+        elif self.fast:
+            self.sessions = Sessions(self.loop)
+            self.fast.settle(self.sessions.fetch)
+            self.sessions.look()
 
     @property
     def is_idle(self) -> bool:
@@ -87,6 +93,8 @@ class HttpServer:
 
     def look(self) -> None:
         """Check all connections; to be called each second."""
+        if self.sessions:
+            self.sessions.look()
         self.memory.others = 0
         now = time.monotonic()
         for connection in list(self.connections):
@@ -112,10 +120,21 @@ class HttpServer:
         """Answer a whole request, queue it for a thread, or refuse it."""
         fast, has_room = self.fast, self.memory.total <= limits.MOST_MEMORY
         question = fast.find(connection.reader) if fast and has_room else None
-        if fast and question and fast.is_for_loop:
-            if self._answer_fast(connection, fast, question):
-                return
-            question = None
+        if fast and question and fast.never_waits:
+            if not self._answer_fast(connection, fast, question):
+                self._queue(connection)
+        elif fast and question and self.sessions and self.sessions.is_open:
+            self.sessions.run(self._answer_beside, connection, fast, question)
+        else:
+            self._queue(connection, question)
+
+    def _answer_beside(self, connection: Connection, fast: FastReads, question: Question) -> None:
+        if not self._answer_fast(connection, fast, question) and not connection.is_gone:
+            self._queue(connection, question)
+
+    def _queue(self, connection: Connection, question: Question | None = None) -> None:
+        """Queue a whole request for a thread, or refuse it."""
+        has_room = self.memory.total <= limits.MOST_MEMORY
         environment = connection.reader.environment()
         is_read = _is_read(environment)
         pool = self.reads if is_read else self.others
@@ -128,7 +147,7 @@ class HttpServer:
         answered = fast.answer(question, closes)
         if answered is None:
             return False
-        if fast.is_for_loop:
+        if fast.is_in_loop:
             connection.send(answered.content, closes=closes)
         else:
             self.loop.call_soon_threadsafe(lambda: connection.send(answered.content, closes=closes))

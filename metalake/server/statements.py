@@ -72,7 +72,7 @@ def on_postgresql(statement: str, parameters: Sequence[Any]) -> list[Row]:
 
     try:
         connection.ensure_connection()
-        return _Session.of(connection.connection).rows_of(statement, parameters)
+        return Session.of(connection.connection).rows_of(statement, parameters)
     except psycopg.errors.QueryCanceled as failure:
         raise BeginAgain from failure
     except (psycopg.Error, Error) as failure:
@@ -80,10 +80,10 @@ def on_postgresql(statement: str, parameters: Sequence[Any]) -> list[Row]:
         raise BeginAgain from failure
 
 
-class _Session:
+class Session:
     """A connection by the calls of libpq alone: psycopg's cursors take longer than all the rest of a hot read."""
 
-    _all: WeakKeyDictionary[psycopg.Connection[Any], _Session] = WeakKeyDictionary()
+    _all: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         from psycopg.adapt import Transformer
@@ -93,7 +93,7 @@ class _Session:
         self.prepared: set[bytes] = set()
 
     @classmethod
-    def of(cls, raw: psycopg.Connection[Any]) -> _Session:
+    def of(cls, raw: psycopg.Connection[Any]) -> Session:
         session = cls._all.get(raw)
         if session is None:
             session = cls._all[raw] = cls(raw)
@@ -109,18 +109,24 @@ class _Session:
         if name not in self.prepared:
             self._prepare(name, text, types)
         try:
-            result = self._checked(self.libpq.exec_prepared(name, given))
+            result = self._checked(self._executed(name, given))
         except errors.InvalidSqlStatementName:  # a pooler gave the client another session
             self._prepare(name, text, types)
-            result = self._checked(self.libpq.exec_prepared(name, given))
+            result = self._checked(self._executed(name, given))
         self.adapter.set_pgresult(result)
         return self.adapter.load_rows(0, result.ntuples, tuple)
+
+    def _executed(self, name: bytes, given: Sequence[Any]) -> PGresult:
+        return self.libpq.exec_prepared(name, given)
+
+    def _prepared_by(self, name: bytes, text: bytes, types: list[int]) -> PGresult:
+        return self.libpq.prepare(name, text, types)
 
     def _prepare(self, name: bytes, text: bytes, types: list[int]) -> None:
         from psycopg import errors
 
         try:
-            self._checked(self.libpq.prepare(name, text, types))
+            self._checked(self._prepared_by(name, text, types))
         except errors.DuplicatePreparedStatement:
             pass  # another client of a pooler prepared it on this session
         self.prepared.add(name)

@@ -55,8 +55,10 @@ class Place:
             self.taken = self.loop.create_task(made)
 
     def _run(self) -> None:
-        self.loop.create_task(self._look())
+        looking = self.loop.create_task(self._look())
         self.loop.run_forever()
+        looking.cancel()
+        self.loop.run_until_complete(asyncio.wait([looking]))
 
     async def _look(self) -> None:
         while True:
