@@ -55,7 +55,7 @@ def check_views(job: Job, given: Mapping[str, str]) -> None:
     broken = [each for each in checked if _is_broken(each)]
     progress.stage("writing the tables")
     _write(results, checked)
-    print(f"{len(checked)} views were checked, {len(broken)} are broken, {unchecked} could not be checked.")
+    print(f"Views checked: {len(checked)}, of which broken: {len(broken)}; not to be checked: {unchecked}.")
     if refused:
         print(f"{refused} of them the caller may not alter, so nothing is said on their pages.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipelines.analysis.plans import Home, Lineage, tree_of
 from pipelines.analysis.problems import problem_of
 from pipelines.analysis.results import Analysis, Column, MadeOf, Source
 
+QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 LONGEST_PLAN = 20_000_000  # characters of JSON
 
 
@@ -61,7 +63,8 @@ class Analyzer:
         """The sources that the SQL names, and what each column is made of; nothing of a plan that is too long."""
         if len(plan) > LONGEST_PLAN:
             return [], []
-        lineage = Lineage(tree_of(json.loads(plan)), Home(home, self._catalogs, self._views))
+        quoted = {name.replace("``", "`") for name in QUOTED.findall(sql)}
+        lineage = Lineage(tree_of(json.loads(plan)), Home(home, self._catalogs, self._views, quoted))
         named = [place for place, source in enumerate(lineage.sources) if source.name.casefold() in sql.casefold()]
         places = {place: number for number, place in enumerate(named)}
         made_of = [tuple((places[of], name) for of, name in each if of in places) for each in lineage.columns]

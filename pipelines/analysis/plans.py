@@ -16,6 +16,7 @@ from pipelines.analysis.results import Json, Source
 LISTED = ("projectList", "aggregateExpressions")  # what a node yields, where it says so by expressions
 OUTPUT = ("output", "dataCols")
 MOST_MADE_OF = 1000
+SEPARATOR = ", "
 
 
 class Node:
@@ -72,11 +73,25 @@ def _trees(value: Any) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class Home:
-    """Where SQL is read: the catalog and levels that complete names, the catalogs there are, and the views in them."""
+    """Where SQL is read: the catalog and levels that complete names, the catalogs there are, and the views in them.
+
+    `quoted` are the names that the SQL writes in backquotes.
+    """
 
     place: tuple[str, ...]
     catalogs: Collection[str]
     views: Collection[Source]
+    quoted: Collection[str] = ()
+
+    def parts_of(self, qualifier: str) -> list[str]:
+        """The parts of a qualifier, which Spark divides by a comma and a space, as a name itself may have them."""
+        parts = qualifier.split(SEPARATOR)
+        for name in {*self.quoted, *self.place}:
+            inner = name.split(SEPARATOR)
+            for at in range(len(parts) - len(inner), -1, -1) if len(inner) > 1 else ():
+                if parts[at : at + len(inner)] == inner:
+                    parts[at : at + len(inner)] = [name]
+        return parts
 
     def completed(self, parts: Sequence[str]) -> Source:
         """The source that a name of these parts means: its first part is a catalog if there is one of that name."""
@@ -133,7 +148,7 @@ class Lineage:
         identifier = node.fields.get("identifier") or {}
         qualifier, name = str(identifier.get("qualifier") or ""), str(identifier.get("name"))
         if qualifier.startswith("[") and qualifier != "[]":
-            return self._home.completed([*qualifier[1:-1].split(", "), name])
+            return self._home.completed([*self._home.parts_of(qualifier[1:-1]), name])
         view = self._home.completed([name])
         is_query = node.children[0].kind == "Project"
         return view if is_query and view in self._home.views else None

@@ -82,7 +82,7 @@ def test_a_view_check(serving: Serving) -> None:
     view = {"name": "cities", "columns": [], "representations": [query]}
     path = ("catalogs", "lake", "schemas", "travel", "views")
     serving.admin.call("POST", "metalakes", serving.metalake, *path, body=view)
-    assert "1 views were checked, 1 are broken" in succeeds(serving, "builtin-view_check")
+    assert "Views checked: 1, of which broken: 1" in succeeds(serving, "builtin-view_check")
     assert [each["fullName"] for each in shown(serving, "views", "broken")["views"]] == ["lake.travel.cities"]
 
 

@@ -19,6 +19,7 @@ class Lab:
 
     def __init__(self, server: MetalakeServer, spark: Spark) -> None:
         self.server, self.spark, self.metalake = server, spark, own_name("m")
+        self._ids: dict[str, str] = {}
         self.admin = Client(server.url, user="admin", password=ADMIN_PASSWORD)
         self.admin.call("POST", "metalakes", body={"name": self.metalake})
         self.system: dict[str, Any] = self.call("POST", "system")["system"]
@@ -30,7 +31,16 @@ class Lab:
         return self.admin.call(method, "metalakes", self.metalake, *path, body=body, query=query)
 
     def token_of(self, user: str) -> str:
-        secret: str = self.admin.call("POST", "tokens", body={"name": own_name("t"), "user": user})["token"]["secret"]
+        token = self.admin.call("POST", "tokens", body={"name": own_name("t"), "user": user})["token"]
+        secret: str = token["secret"]
+        self._ids[secret] = str(token["id"])
+        return secret
+
+    def revoke(self, which: str) -> str:
+        """Revoke `token` or `system_token`, and issue another; the secret of the former."""
+        secret: str = getattr(self, which)
+        Client(self.server.url, token=secret).call("DELETE", "tokens", self._ids[secret])
+        setattr(self, which, self.token_of("admin" if which == "token" else self.system["principal"]))
         return secret
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -72,7 +71,12 @@ class Past:
 
 
 @pytest.fixture
-def past(lab: Lab) -> Iterator[Past]:
+def past(lab: Lab) -> Past:
+    return begun(lab)
+
+
+def begun(lab: Lab) -> Past:
+    """Two tables, of which one is used, and days of audit and use before today."""
     properties = {"warehouse": str(lab.server.environment["METALAKE_WAREHOUSE"]) + "/" + lab.metalake}
     lake = {"name": "lake", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     lab.call("POST", "catalogs", body=lake)
@@ -88,7 +92,7 @@ def past(lab: Lab) -> Iterator[Past]:
     for back in (5, 3, 2):
         made.use(back, f"used_{lab.metalake}", times=back)
     made.use(2, f"idle_{lab.metalake}", outcome="refused")
-    yield made
+    return made
 
 
 def days(lab: Lab, table: str, what: str = "count(*)") -> dict[int, int]:

@@ -47,7 +47,7 @@ class Metastore:
     def refreshed(self) -> dict[str, Any]:
         """The run of the server's own walk."""
         begun = self.lab.call("POST", "catalogs", self.name, "refreshes")["refresh"]["id"]
-        assert eventually(lambda: self.run(begun)["state"] != "running", 60)
+        assert eventually(lambda: self.run(begun)["state"] != "running", 300)
         return self.run(begun)
 
     def runs(self) -> list[dict[str, Any]]:

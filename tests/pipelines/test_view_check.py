@@ -14,6 +14,7 @@ VIEWS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "good": ("SELECT id, upper(city) AS town FROM lake.nyc.orders", [("id", "long"), ("town", "string")]),
     "above": ("WITH x AS (SELECT * FROM good) SELECT x.town FROM x", [("town", "string")]),
     "both": ("SELECT city FROM orders UNION ALL SELECT town FROM good", [("city", "string")]),
+    "comma": ("SELECT id FROM lake.`a, b`.orders", [("id", "long")]),
     "lost": ("SELECT id,\n nope FROM orders", [("id", "long"), ("nope", "string")]),
     "adrift": ("SELECT id FROM orders", [("id", "long")]),
     "gone": ("SELECT id FROM nowhere", [("id", "long")]),
@@ -39,13 +40,19 @@ def view(name: str, sql: str, columns: list[tuple[str, str]], dialect: str = "sp
 
 @pytest.fixture
 def lake(lab: Lab) -> Lab:
+    return make_lake(lab)
+
+
+def make_lake(lab: Lab) -> Lab:
     properties = {"warehouse": f"{lab.server.environment['METALAKE_WAREHOUSE']}/{lab.metalake}"}
     lake = {"name": "lake", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     lab.call("POST", "catalogs", body=lake)
-    lab.call("POST", "catalogs", "lake", "schemas", body={"name": "nyc"})
+    for schema in ("nyc", "a, b"):
+        lab.call("POST", "catalogs", "lake", "schemas", body={"name": schema})
     columns = [{"name": "id", "type": "long"}, {"name": "city", "type": "string"}, {"name": "secret", "type": "string"}]
     nyc = ("catalogs", "lake", "schemas", "nyc")
-    lab.call("POST", *nyc, "tables", body={"name": "orders", "columns": columns})
+    for schema in ("nyc", "a, b"):
+        lab.call("POST", "catalogs", "lake", "schemas", schema, "tables", body={"name": "orders", "columns": columns})
     for name, (sql, declared) in VIEWS.items():
         lab.call("POST", *nyc, "views", body=view(name, sql, declared))
     lab.call("POST", *nyc, "views", body=view("trinos", "SELECT 1", [], "trino"))
@@ -73,10 +80,11 @@ def check(lab: Lab) -> str:
 
 
 def test_views_are_analysed_and_what_drifted_is_told(lake: Lab) -> None:
-    assert "10 views were checked, 7 are broken" in check(lake)
+    assert "Views checked: 11, of which broken: 7; not" in check(lake)
     good = only(lake, "good")
     assert good["problems"] == good["differences"] == []
     assert good["reads"] == [{"catalog": "lake", "schemaName": "nyc", "name": "orders"}]
+    assert only(lake, "comma")["reads"] == [{"catalog": "lake", "schemaName": "a, b", "name": "orders"}]
     assert [(each["name"], each["type"], each["madeOf"]) for each in good["columns"]] == [
         ("id", "long", [{"source": 0, "name": "id"}]),
         ("town", "string", [{"source": 0, "name": "city"}]),
@@ -121,7 +129,7 @@ def test_what_is_unchanged_is_not_written_and_what_was_mended_is_told(lake: Lab)
     }
     lake.call("PUT", "catalogs", "lake", "schemas", "nyc", "views", "lost", body={"updates": [mended]})
     assert finding(lake, "lost") is None
-    assert "5 are broken" in check(lake)
+    assert "of which broken: 5;" in check(lake)
     assert finding(lake, "lost")["broken"] is False
     changes = lake.call("GET", "access", "objects", "view", "lake.nyc.lost", "changes")["changes"]
     assert changes[0]["event"] == "view.mended"
