@@ -81,6 +81,21 @@ def test_it_stays_as_of_one_place_while_others_write(
     assert "later" in {line.get("name") for line in now} and "readers" not in {line.get("name") for line in now}
 
 
+@pytest.mark.store
+def test_who_was_removed_or_disabled_is_left_out_with_their_roles(past: History, wire: Wire) -> None:
+    roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
+    people.add_user(past.olga, "acme", "ida", None, enabled=False)
+    roles.assign_roles(past.olga, "acme", "user", "ida", ["readers"])
+    head, *_ = lines(wire, STATE)
+    people.remove_user(past.olga, "acme", "mia")
+    now = things(lines(wire, STATE))
+    assert {line["name"] for line in now if line["topic"] == "members"} == {"olga", "nils"}
+    assert not [line for line in now if line["topic"] == "user_roles"]
+    before = things(lines(wire, f"{STATE}?place={head['place']}"))
+    assert {line["name"] for line in before if line["topic"] == "members"} == {"olga", "mia", "nils"}
+    assert len([line for line in before if line["topic"] == "user_roles"]) == 1
+
+
 def test_it_is_asked_as_of_a_moment(past: History, wire: Wire) -> None:
     before = timezone.now()
     past.revoke("lake", "use_catalog")
