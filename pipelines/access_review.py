@@ -71,7 +71,8 @@ class Review:
         began = line["hour"] * HOUR
         self.recorded_from = min(began, self.recorded_from or began)
         if line["outcome"] == "allowed" and line["user"] and line["on"] in self.world.objects:
-            key = line["user"], line["on"], line["operation"]
+            caller = self.world.asking(line["user"], line.get("claimed") or (), line.get("active"))
+            key = caller, line["on"], line["operation"]
             self.uses[key] = max(began + line["last"], self.uses.get(key, 0))
 
     @property
@@ -112,7 +113,7 @@ class Review:
             (user, self.world.lineage(on), operation, last) for (user, on, operation), last in self.uses.items()
         )
         uses = [Used(user, on, operation, last) for user, on, operation, last in lineages if on is not None]
-        roles = {principal.name: principal.roles for principal in self.principals}
+        roles = {principal.name: principal.roles for principal in self.principals} | self.world.callers
         return spreading.used(self.session, uses, [each.given for each in self.grants], roles, self.operations)
 
     @cached_property

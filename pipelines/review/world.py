@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from pipelines.review.grants import DENY, Given
@@ -59,6 +60,7 @@ class World:
     objects: dict[int, Object] = field(default_factory=dict)
     members: dict[int, str] = field(default_factory=dict)
     links: dict[str, dict[int, list[int]]] = field(default_factory=lambda: defaultdict(dict))
+    callers: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _grants: list[Json] = field(default_factory=list)
     _lineages: dict[int, Lineage | None] = field(default_factory=dict)
     _children: dict[int, list[int]] = field(default_factory=dict)
@@ -114,6 +116,26 @@ class World:
         through = (self.links["group_roles"].get(group, ()) for group in self.links["user_groups"].get(user, ()))
         return tuple(sorted({*self.links["user_roles"].get(user, ()), *(role for some in through for role in some)}))
 
+    def asking(self, name: str, claimed: Iterable[int], active: Iterable[int] | None) -> str:
+        """Who asked, as uses name them: a member, or one whose token claimed groups or who used some roles only.
+
+        The roles of the latter are in `callers` afterwards.
+        """
+        claimed = (*claimed,)
+        if not claimed and active is None:
+            return name
+        caller = f"{name}\0{claimed}\0{active}"
+        if caller not in self.callers:
+            user = self._ids.get(name)
+            of_groups = (role for group in claimed for role in self.links["group_roles"].get(group, ()))
+            roles = {*self.roles_of(user), *of_groups} if user is not None else set[int]()
+            self.callers[caller] = tuple(sorted(roles if active is None else roles.intersection(active)))
+        return caller
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {name: user for user, name in self.members.items()}
+
     def principals(self) -> list[Principal]:
         """The members, by name."""
         owned: dict[tuple[str, int], list[Named]] = defaultdict(list)
@@ -130,14 +152,6 @@ class World:
             )
             for user, name in sorted(self.members.items(), key=lambda member: member[1])
         ]
-
-    def holders(self) -> dict[int, set[str]]:
-        """The names of the members who hold each role."""
-        holders: dict[int, set[str]] = defaultdict(set)
-        for user, name in self.members.items():
-            for role in self.roles_of(user):
-                holders[role].add(name)
-        return dict(holders)
 
     def grants(self, seconds: dict[str, float]) -> Iterator[Grant]:
         """All grants of roles that are there, on objects that are; `seconds` remembers the moments that were read."""

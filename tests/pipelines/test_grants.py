@@ -7,6 +7,7 @@ import random
 from authz.access.rules import operation_rules
 from authz.operations import OPERATIONS
 from pipelines.review.grants import ALLOW, DENY, Given, Needs, Used, idle, last_use
+from pipelines.review.world import World
 
 LAKE, SALES, ORDERS = (1, 2), (1, 2, 3), (1, 2, 3, 4)
 NEEDS = {row["operation"]: Needs.of(row) for row in operation_rules()}
@@ -69,3 +70,26 @@ def test_every_operation_says_what_it_needs() -> None:
     assert NEEDS.keys() == OPERATIONS.keys()
     assert NEEDS["load_table"].privileges == {"use_catalog", "use_schema", "select_table", "modify_table"}
     assert NEEDS["list_catalogs"].privileges == frozenset()
+
+
+def test_a_use_counts_for_roles_of_claimed_groups_and_not_for_roles_that_were_not_active() -> None:
+    world, direct, claimed = World(":"), given(LAKE), Given(11, LAKE, "select_table", ALLOW)
+    lines = [
+        {"topic": "members", "id": 1, "name": "mia"},
+        {"topic": "user_roles", "holder": 1, "has": [10]},
+        {"topic": "group_roles", "holder": 7, "has": [11]},
+    ]
+    assert [*world.read(lines)] == [0]
+
+    def used_for(claims: list[int], active: list[int] | None, name: str = "mia") -> set[Given]:
+        caller = world.asking(name, claims, active)
+        holders: dict[int, set[str]] = {10: {"mia"}}
+        for who, roles in world.callers.items():
+            for role in roles:
+                holders.setdefault(role, set()).add(who)
+        return {*last_use([direct, claimed], [Used(caller, ORDERS, "load_table", 5.0)], holders, NEEDS)}
+
+    assert used_for([], None) == {direct}
+    assert used_for([7], None) == {direct, claimed}
+    assert used_for([7], [11]) == {claimed} and used_for([], [10]) == {direct} and used_for([7], []) == set()
+    assert used_for([7], None, "gone") == set(), "who is no member holds nothing"
