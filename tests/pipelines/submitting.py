@@ -30,6 +30,16 @@ SETTINGS = {
 }
 
 
+def _home_in(folder: Path) -> Path:
+    """Spark in the folder, since a cluster on one machine works in a folder of its home."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    for part in pyspark_jars().parent.iterdir():
+        if part.name != "work" and not (home / part.name).is_symlink():
+            (home / part.name).symlink_to(part)
+    return home
+
+
 class Submitted:
     """spark-submit of a module of `pipelines`, which prints into `folder`/log."""
 
@@ -57,6 +67,7 @@ class Submitted:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(folder),
+            "SPARK_HOME": str(_home_in(folder)),
             "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder}",
         }
         command = confined([folder, *warehouses], submit, *options, str(program), *arguments, as_user=False)
