@@ -34,8 +34,8 @@ from metalake import causes, refusals
 from metalake.errors import Forbidden, MetalakeError, OutcomeUnknown, StoreUnavailable
 from metalake.logs import note_failure
 from metalake.models import Outbox
-from metalake.sqlite.base import DatabaseWrapper
 from metalake.rest.exceptions import error_response
+from metalake.sqlite.base import DatabaseWrapper
 
 pytestmark = pytest.mark.store
 
