@@ -312,6 +312,14 @@ def test_base64_is_heard_wherever_it_begins(before: str) -> None:
             assert leaks([("", said)], [canary]), (canary, before, after)
 
 
+@pytest.mark.parametrize(  # masks are the same for all providers
+    "world",
+    [
+        pytest.param(planting, id=name, marks=[] if name == "lakehouse-iceberg" else [pytest.mark.long])
+        for name, planting in PLANTED_IN.items()
+    ],
+    indirect=True,
+)
 def test_a_surface_that_shows_secrets_is_caught(world: World, listening: Listening, monkeypatch: Any) -> None:
     """Without masks each surface of reading and the dump give themselves away."""
     for place in ("catalogs.services.catalogs", "catalogs.replies", "catalogs.secrets", "catalogs.admin"):

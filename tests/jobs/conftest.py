@@ -64,6 +64,8 @@ def job_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Metal
 
 @pytest.fixture
 def serving(job_server: tuple[MetalakeServer, Path]) -> Serving:
-    """In a metalake of the test's own."""
+    """In a metalake of the test's own; a test may kill the server."""
     server, named = job_server
+    if server.process is None:
+        server.start()
     return Serving(server, named, own_name("m"))

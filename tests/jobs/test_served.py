@@ -81,14 +81,6 @@ def test_a_token_that_is_revoked_half_way(serving: Serving) -> None:
     assert serving.job(job)["status"] == "started"
 
 
-def test_the_server_is_killed(start_serving: StartServing) -> None:
-    serving = start_serving()
-    job, _ = serving.start_waiting()
-    assert len(processes_of(job)) == 3
-    serving.server.kill()
-    assert eventually(lambda: serving.is_gone(job))
-
-
 @pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -108,4 +100,11 @@ def test_a_metalake_is_dropped_under_a_run(serving: Serving) -> None:
     job, secret = serving.start_waiting()
     serving.admin.call("DELETE", "metalakes", serving.metalake, query={"force": "true"})
     assert "revoked" in refused(Client(serving.server.url, token=secret), "GET", "authn", "me")
+    assert eventually(lambda: serving.is_gone(job))
+
+
+def test_the_server_is_killed(serving: Serving) -> None:
+    job, _ = serving.start_waiting()
+    assert len(processes_of(job)) == 3
+    serving.server.kill()
     assert eventually(lambda: serving.is_gone(job))

@@ -12,7 +12,16 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, InternalError, OperationalError, connection, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    IntegrityError,
+    InternalError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 from django.test import Client
 from psycopg.errors import lookup
 
@@ -26,6 +35,7 @@ from metalake.errors import Forbidden, MetalakeError, OutcomeUnknown, StoreUnava
 from metalake.logs import note_failure
 from metalake.models import Outbox
 from metalake.rest.exceptions import error_response
+from metalake.sqlite.base import DatabaseWrapper
 
 pytestmark = pytest.mark.store
 
@@ -65,12 +75,17 @@ def only_on(vendor: str) -> None:
 
 @contextmanager
 def limit(name: str, milliseconds: int) -> Iterator[None]:
-    on_sqlite = connection.vendor == "sqlite"
-    run_sql(f"PRAGMA busy_timeout = {milliseconds}" if on_sqlite else f"SET {name} = {milliseconds}")
+    own = connections[DEFAULT_DB_ALIAS]
+    if isinstance(own, DatabaseWrapper):  # whose writers wait for those of this process, too
+        own.wait_at_most(milliseconds / 1000)
+    else:
+        run_sql(f"SET {name} = {milliseconds}")
     try:
         yield
     finally:
         connection.close()  # the next one has the settings' own limits
+        if isinstance(own, DatabaseWrapper):
+            own._patience = None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 
 from tests.catalogs.races import COLUMNS
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
-from tests.servers import REPOSITORY, MetalakeServer, StartMetalake
+from tests.servers import REPOSITORY, MetalakeServer, StartMetalake, running_metalake
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -26,9 +27,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 ROUNDS = 2
 
 
-def test_a_kill_loses_neither_events_nor_purges(start_metalake: StartMetalake, tmp_path: Path) -> None:
-    log = tmp_path / "events"
-    server = start_metalake(METALAKE_EVENT_LOG=str(log), METALAKE_LOG_LEVEL="ERROR")
+@pytest.fixture(scope="module")
+def logging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MetalakeServer, Path]]:
+    """A server for tests that look at schemas of their own, and its log of events."""
+    log = tmp_path_factory.mktemp("log") / "events"
+    given = {"METALAKE_EVENT_LOG": str(log), "METALAKE_LOG_LEVEL": "ERROR"}
+    with running_metalake(tmp_path_factory.mktemp("metalake"), **given) as server:
+        yield server, log
+        server.kill()  # asked to stop it waits for idle clients
+
+
+def test_a_kill_loses_neither_events_nor_purges(logging: tuple[MetalakeServer, Path]) -> None:
+    server, log = logging
     told: list[tuple[str, str]] = []
     gone: list[Path] = []
     kept: list[Path] = []
@@ -55,12 +65,12 @@ def test_a_kill_loses_neither_events_nor_purges(start_metalake: StartMetalake, t
     assert waits_for_nothing(server)
 
 
-def test_events_say_who_did_what_when_and_in_which_request(start_metalake: StartMetalake, tmp_path: Path) -> None:
-    log = tmp_path / "events"
-    server = start_metalake(METALAKE_EVENT_LOG=str(log), METALAKE_LOG_LEVEL="ERROR")
+def test_events_say_who_did_what_when_and_in_which_request(logging: tuple[MetalakeServer, Path]) -> None:
+    server, log = logging
     assert Client(server.url).send("POST", f"{NATIVE}/schemas", {"name": "a:b"}).status == 200
-    assert eventually(lambda: {("schema.created", "lake.a"), ("schema.created", "lake.a:b")} <= set(events(log)))
-    lines = [event for event in read(log) if event["name"] == "schema.created"]
+    made = [("schema.created", "lake.a"), ("schema.created", "lake.a:b")]
+    assert eventually(lambda: set(made) <= set(events(log)))
+    lines = [event for event in read(log) if (event["name"], event["full_name"]) in made]
     assert {event["actor"] for event in lines} == {"admin"}
     assert len({event["request_id"] for event in lines}) == 1
     assert lines[0]["request_id"]

@@ -53,11 +53,17 @@ def test_all_is_well() -> None:
     assert ready() == (200, {"database": ("UP", ""), "home": ("UP", "")})
 
 
-def test_a_database_that_hangs_is_said_to() -> None:
+def test_a_database_that_hangs_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes connections and says nothing; whoever asks again meanwhile waits with the first."""
-    with socket.create_server(("127.0.0.1", 0)) as silent, connecting(HOST="127.0.0.1", PORT=silent.getsockname()[1]):
-        for _ in range(2):
-            assert ready() == (503, {"database": ("DOWN", readiness.SILENT), "home": ("UP", "")})
+    plainly = connection.settings_dict["OPTIONS"] | {"sslmode": "disable"}  # else it connects once more without TLS
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        connecting(HOST="127.0.0.1", PORT=silent.getsockname()[1], OPTIONS=plainly),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(readiness, "PATIENCE", 1.0)
+            for _ in range(2):
+                assert ready() == (503, {"database": ("DOWN", readiness.SILENT), "home": ("UP", "")})
         silent.setblocking(False)
         taken = []
         with pytest.raises(BlockingIOError):

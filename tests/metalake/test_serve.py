@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from metalake.management.commands.serve import hints
 from tests.catalogs.racing import NATIVE, Client
-from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, prepare
+from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, on_a_migrated_store, prepare
 
 pytestmark = [pytest.mark.slow, pytest.mark.server]
 
@@ -161,11 +162,25 @@ def test_a_worker_needs_a_broker(tmp_path: Path) -> None:
     assert "Set METALAKE_BROKER_URL" in refused(tmp_path, "worker")
 
 
-def test_a_taken_port_is_told(start_metalake: StartMetalake, tmp_path: Path) -> None:
-    server = start_metalake()
-    other = prepare(tmp_path, METALAKE_PORT=str(server.port))
-    done = subprocess.run(
-        [sys.executable, "manage.py", "serve"], cwd=REPOSITORY, env=other.environment, capture_output=True, timeout=60
-    )
+SERVE_IN_HASTE = """
+import runpy, sys
+from types import SimpleNamespace
+from gunicorn import sock
+sock.time = SimpleNamespace(sleep=lambda seconds: None)  # gunicorn waits a second before each of five more tries
+sys.argv = ["manage.py", "serve"]
+runpy.run_path("manage.py", run_name="__main__")
+"""
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = on_a_migrated_store(prepare(tmp_path, METALAKE_PORT=str(taken.getsockname()[1])))
+        done = subprocess.run(
+            [sys.executable, "-c", SERVE_IN_HASTE],
+            cwd=REPOSITORY,
+            env=server.environment,
+            capture_output=True,
+            timeout=60,
+        )
     assert done.returncode != 0
     assert b"Address already in use" in done.stdout + done.stderr or b"Connection in use" in done.stdout + done.stderr

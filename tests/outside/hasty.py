@@ -18,6 +18,6 @@ class Hasty(AppConfig):
     def ready(self) -> None:
         from outside import comparing, intents, steps, workers
 
-        workers.PATIENCE = PATIENCE
+        workers.PATIENCE, workers.GLANCE = PATIENCE, 1
         intents.LEASE = steps.LEASE = timedelta(seconds=PATIENCE + 3)
         comparing.LEASE = timedelta(seconds=6)

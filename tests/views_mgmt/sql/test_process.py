@@ -54,10 +54,10 @@ def test_a_translation_is_made_there() -> None:
 
 
 def test_what_takes_too_long_is_ended_and_the_next_call_works(settings: Any) -> None:
-    settings.METALAKE_SQL_TIMEOUT = 2
-    assert problem_of(ENDLESS) == "It could not be read within 2 s." and not programs()
+    settings.METALAKE_SQL_TIMEOUT = 1
+    assert problem_of(ENDLESS) == "It could not be read within 1 s." and not programs()
     assert [each.text for each in translation(ENDLESS, "trino", "spark").problems] == [
-        "It could not be read within 2 s."
+        "It could not be read within 1 s."
     ]
     settings.METALAKE_SQL_TIMEOUT = 60
     assert readings([PLAIN])[0].columns

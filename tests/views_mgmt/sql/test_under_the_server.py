@@ -7,6 +7,7 @@ import os
 import signal
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from benchmarks.http import basic
 from tests.providers.world import World
-from tests.servers import ADMIN_PASSWORD, MetalakeServer, StartMetalake
+from tests.servers import ADMIN_PASSWORD, MetalakeServer, running_metalake
 from tests.views_mgmt.sql.test_process import ENDLESS, programs
 from tests.waiting import eventually
 from views_mgmt.sql.process import NOT_REACHED
@@ -59,16 +60,30 @@ def is_alive(program: psutil.Process) -> bool:
     return False
 
 
-@pytest.fixture
-def server(start_metalake: StartMetalake, tmp_path: Path) -> MetalakeServer:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetalakeServer]:
     """One with a view of a plain and an endless query."""
-    half = "half=tests.providers.half:HalfMemoryProvider"
-    server = start_metalake(METALAKE_WORKERS="2", METALAKE_PROVIDERS=half, METALAKE_SQL_TIMEOUT="3")
+    half = {"METALAKE_PROVIDERS": "half=tests.providers.half:HalfMemoryProvider"}
+    folder = tmp_path_factory.mktemp("metalake")
+    with running_metalake(folder, METALAKE_WORKERS="2", METALAKE_SQL_TIMEOUT="3", **half) as server:
+        fill(server, folder)
+        yield server
+
+
+@pytest.fixture
+def server(prepared: MetalakeServer) -> MetalakeServer:
+    """It runs, although a test has killed it."""
+    if prepared.process is None:
+        prepared.start()
+    return prepared
+
+
+def fill(server: MetalakeServer, folder: Path) -> None:
     catalog = {
         "name": "shelf",
         "type": "RELATIONAL",
         "provider": "half",
-        "properties": {"world": str(World(tmp_path / "world.json").path)},
+        "properties": {"world": str(World(folder / "world.json").path)},
     }
     queries = [
         {"type": "sql", "dialect": "trino", "sql": ENDLESS},
@@ -81,7 +96,6 @@ def server(start_metalake: StartMetalake, tmp_path: Path) -> MetalakeServer:
     ]:
         status, answer = ask(server, "POST", path, body)
         assert status == 200, answer
-    return server
 
 
 def test_hostile_sql_ends_and_leaves_nothing(server: MetalakeServer) -> None:
@@ -121,3 +135,4 @@ def test_no_process_outlives_a_server_that_is_killed(server: MetalakeServer) -> 
         with suppress(OSError):
             lost.result()
     assert eventually(lambda: not any(is_alive(each) for each in orphans))
+    server.kill()  # it is known to be gone

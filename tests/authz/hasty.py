@@ -1,0 +1,17 @@
+"""The real settings, but the record of use is written every second."""
+
+from django.apps import AppConfig
+
+from metalake.settings import *  # noqa: F403
+from metalake.settings import INSTALLED_APPS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.authz.hasty.Hasty"]
+
+
+class Hasty(AppConfig):
+    name = "tests.authz.hasty"
+
+    def ready(self) -> None:
+        from authz.use import writing
+
+        writing.EVERY = 1.0
