@@ -66,7 +66,7 @@ def by(request: pytest.FixtureRequest) -> Decider:
     if request.param == "model":
         return Decider(by_model, 1)
     request.getfixturevalue("db")
-    return Decider(by_evaluator, 0.25)
+    return Decider(by_evaluator, 0.1)
 
 
 def random_grant(rng: random.Random, world: World, effect: str) -> Grant:
