@@ -194,7 +194,7 @@ def endpoints(server: MetalakeServer, catalog: str) -> list[str]:
 
 
 def test_in_glue(server: MetalakeServer, glue: Glue) -> None:
-    bucket = glue.create_bucket("lake")
+    bucket = glue.create_bucket("flights")
     keys = {"access-key-id": glue.access_key, "secret-access-key": glue.secret_key, "region": glue.region}
     storage = {f"s3.{name}": value for name, value in keys.items()} | {"s3.endpoint": glue.endpoint}
     own = load_catalog(
