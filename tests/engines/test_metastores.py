@@ -80,6 +80,7 @@ def test_an_alter_with_a_stale_expectation_is_refused_by_2_3_10_and_done_by_2_3_
         assert client.get_table(database, "delays").parameters["metadata_location"] == "file:///v2"
 
 
+@pytest.mark.long  # as are the tests that kill one
 def test_a_killed_metastore_comes_back_with_its_tables(start_hms: Callable[..., HiveMetastore]) -> None:
     hms = start_hms()
     database = hms.create_database()
