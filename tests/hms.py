@@ -206,6 +206,10 @@ def any_hms(request: pytest.FixtureRequest) -> HiveMetastore:
     return server
 
 
+newer_daily = pytest.mark.parametrize("any_hms", [NEW, pytest.param(OLD, marks=pytest.mark.long)], indirect=True)
+"""For a test of what both answer alike, in a file that has others which ask the older one every day."""
+
+
 @pytest.fixture
 def start_hms() -> Iterator[Callable[..., HiveMetastore]]:
     """Start a metastore of the test's own, start_hms("2.3.9"), to kill and start again; all end with the test."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 
 from authz import snapshot
@@ -74,6 +74,9 @@ ASKERS: dict[str, Case] = {
     "director": asker(owns=(LAKE, TEAM)),
     "governor": asker(Grant(P.USE_CATALOG, LAKE, deny=True), owns=(ACME, TEAM)),
 }
+
+ENOUGH = ("author", "cleaner", "otto", "reader", "denied", "curator", "steward", "governor")
+"""Who is asked on PostgreSQL: what they may do is decided in memory, and between them every statement is issued."""
 
 
 class Question(NamedTuple):
@@ -308,9 +311,13 @@ def ids(db: None) -> dict[Key, int]:
     made = {
         key: node.id for key, node in zip((*(MAIN[:depth] for depth in range(1, 6)), TABLE), table.nodes, strict=True)
     } | {VIEW: view.id}
-    for name, asker in ASKERS.items():
+    for name, asker in asked_here().items():
         _add(admin, name, asker, made)
     return made
+
+
+def asked_here() -> dict[str, Case]:
+    return {name: ASKERS[name] for name in (ASKERS if connection.vendor == "sqlite" else ENOUGH)}
 
 
 def _add(admin: Callable[[], Any], name: str, asker: Case, made: dict[Key, int]) -> None:
@@ -359,7 +366,7 @@ class Pages:
 
     def __init__(self, ids: dict[Key, int]) -> None:
         self.ids = ids
-        self.clients = {name: Client() for name in ASKERS}
+        self.clients = {name: Client() for name in asked_here()}
         for name, client in self.clients.items():
             client.force_login(User.objects.get(username=name))
 
@@ -386,7 +393,7 @@ def undone(ask: Callable[..., str], *asked: Any) -> str:
 def test_every_surface_gives_one_answer(ids: dict[Key, int]) -> None:
     pages = Pages(ids)
     compared, wrong, answers = 0, [], set()
-    for name, case in ASKERS.items():
+    for name, case in asked_here().items():
         world = world_of(case)
         for question in VIEW_QUESTIONS if name in VIEWERS else QUESTIONS:
             said = question.said(world)

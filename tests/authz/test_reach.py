@@ -30,7 +30,7 @@ from tests.profiles import share
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 
-WORLDS = 300
+WORLDS = 100  # a right that is lost, or counted where it is not, shows within 30
 
 Answer = dict[str, tuple[bool, list[str]]]
 """By lineage: whether it is owned, and the privileges."""
@@ -85,7 +85,7 @@ def test_everybody_reaches_what_the_single_check_allows() -> None:
                     found = found_by(reach.reach(Now(top), actor, top))
                     assert found == single(actor, here), (place, user)
                     total += len(found)
-    assert total > share(10_000)
+    assert total > share(3_300)
 
 
 def test_subtrees_single_privileges_and_narrowed_roles_agree_too() -> None:
@@ -101,11 +101,11 @@ def test_subtrees_single_privileges_and_narrowed_roles_agree_too() -> None:
                         found = found_by(reach.reach(Now(Located(nodes=below.nodes[:1])), actor, below, privilege))
                         assert found == single(actor, here, privilege), (place, user, below.full_name)
                         shown[privilege is None] += len(found)
-    assert min(shown.values()) > share(500)
+    assert min(shown.values()) > share(160)
 
 
 def test_a_page_begins_behind_any_object() -> None:
-    for stored, place, world in stored_worlds(25):
+    for stored, place, world in stored_worlds(share(10)):
         top = next(line for line in lines_of(stored, place, world) if line.kind is Kind.METALAKE)
         for user in world.users:
             actor = stored.actor(place, user)
@@ -136,7 +136,7 @@ def test_who_reaches_an_object_is_who_reaches_it() -> None:
         User.objects.bulk_update(
             [User(id=stored.id(place, u.id), username=f"{place}-{u.id}") for u in world.users.values()], ["username"]
         )
-    assert total > share(500)
+    assert total > share(160)
 
 
 def test_a_group_or_a_role_alone_is_a_member_who_holds_just_that() -> None:
@@ -160,7 +160,7 @@ def test_a_group_or_a_role_alone_is_a_member_who_holds_just_that() -> None:
                 found = found_by(reach.reach(Now(top), reach.role_alone(id, "r", held, None), top))
                 assert found == single(twin, here)
                 total += len(found)
-    assert total > share(300)
+    assert total > share(100)
 
 
 def test_what_cannot_be_reached_is_not_read(world: World) -> None:

@@ -25,7 +25,8 @@ from tests.catalogs.callers import Caller
 from tests.demo import PASSWORD
 from tests.profiles import weighing
 
-pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(300)]
+# What does not fit is refused before the store is asked, so PostgreSQL gets what fits.
+pytestmark = [pytest.mark.store(once=True), pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(300)]
 
 CHECKS = [not_a_server_error, response_schema_conformance, content_type_conformance, status_code_conformance]
 # So that some requests reach what is there.

@@ -111,8 +111,8 @@ def test_a_metastore_cannot_delete_what_is_elsewhere(kept: Path, hms: HiveMetast
     assert (kept / "flights.csv").read_text() == FLIGHT
 
 
-def test_spark_cannot_delete_what_is_elsewhere(kept: Path, spark: Spark) -> None:
+def test_spark_cannot_delete_what_is_elsewhere(kept: Path, iceberg_spark: Spark) -> None:
     script = f"insert overwrite directory '{kept.as_uri()}' using csv select 'DL'"
     with pytest.raises(SparkError):
-        spark.sql(script)
+        iceberg_spark.sql(script)
     assert (kept / "flights.csv").read_text() == FLIGHT

@@ -24,10 +24,10 @@ pytestmark = pytest.mark.timeout(300)  # the first test to ask starts the metast
 
 
 @pytest.fixture(scope="module")
-def database(hms: HiveMetastore, spark: Spark) -> str:
+def database(hms: HiveMetastore, iceberg_spark: Spark) -> str:
     """A database with the table and the view of the samples."""
     name = hms.create_database()
-    spark.sql(
+    iceberg_spark.sql(
         f"create table {name}.h1 (id bigint, name string, day date) stored as orc",
         f"insert into {name}.h1 values (1, 'one', date'2013-01-01'), (2, 'two', date'2013-01-02')",
         f"use {name}",
@@ -51,7 +51,7 @@ def definition(sql: str, *columns: dict[str, Any], dialect: str = "spark", **pla
     return ViewDefinition(representations=(only,), columns=columns, comment="ours", properties={"owner_team": "x"})
 
 
-def test_what_spark_wrote_is_read(database: str, entry: Callable[[str], HiveTable], spark: Spark) -> None:
+def test_what_spark_wrote_is_read(database: str, entry: Callable[[str], HiveTable], iceberg_spark: Spark) -> None:
     table = entry("v1")
     view: HiveView = read(table)
     columns = column("the_id", "long", "vid"), column("nm", "string")
@@ -61,11 +61,11 @@ def test_what_spark_wrote_is_read(database: str, entry: Callable[[str], HiveTabl
     settings = "view.sqlConfig."  # these depend on the session
     recorded = {name for name in SPARK_PARAMETERS if not name.startswith(settings)}
     assert {name for name in table.parameters if not name.startswith(settings)} == recorded
-    assert table.parameters["spark.sql.create.version"] == spark.version
+    assert table.parameters["spark.sql.create.version"] == iceberg_spark.version
 
 
 def test_spark_selects_from_views_that_we_wrote(
-    database: str, entry: Callable[[str], HiveTable], create: Callable[[HiveTable], None], spark: Spark
+    database: str, entry: Callable[[str], HiveTable], create: Callable[[HiveTable], None], iceberg_spark: Spark
 ) -> None:
     nested = (
         "select array(named_struct('from', name)) legs, cast(id as decimal(10,2)) price, map(name, day) days from h1"
@@ -85,7 +85,7 @@ def test_spark_selects_from_views_that_we_wrote(
         view = read(entry(name))
         assert (view.definition.columns, view.owner) == (wanted.columns, "anna")
         assert (view.definition.comment, view.definition.properties) == (wanted.comment, wanted.properties)
-    ours, shown, plain, described = spark.sql(
+    ours, shown, plain, described = iceberg_spark.sql(
         f"select * from {database}.ours",
         f"select legs[0].from city, price, days[legs[0].from] day from {database}.nested where price = 2",
         f"select * from {database}.plain order by id",
@@ -98,9 +98,9 @@ def test_spark_selects_from_views_that_we_wrote(
 
 
 def test_spark_selects_from_its_own_view_after_an_alteration(
-    hms: HiveMetastore, database: str, entry: Callable[[str], HiveTable], spark: Spark
+    hms: HiveMetastore, database: str, entry: Callable[[str], HiveTable], iceberg_spark: Spark
 ) -> None:
-    spark.sql(f"create view {database}.altered as select * from {database}.v1")
+    iceberg_spark.sql(f"create view {database}.altered as select * from {database}.v1")
     before = read(entry("altered")).definition
     first, second = before.columns
     only = replace(before.representations[0], sql="select id the_key, day as nm from h1", default_schema=database)
@@ -115,7 +115,7 @@ def test_spark_selects_from_its_own_view_after_an_alteration(
         wanted = rewritten(hive_table(stored), after)
         client.alter_table(database, "altered", written_onto(wanted, stored))
     assert read(entry("altered")).definition == after
-    (rows,) = spark.sql(f"select * from {database}.altered where the_key = 1")
+    (rows,) = iceberg_spark.sql(f"select * from {database}.altered where the_key = 1")
     assert rows == [{"the_key": 1, "nm": "2013-01-01"}]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,13 +19,20 @@ from tests.glue import Glue
 from tests.hms import HiveMetastore
 from tests.names import own_name
 from tests.providers.glue_catalogs import settings as glue_settings
-from tests.servers import MetalakeServer, StartMetalake
+from tests.servers import MetalakeServer, running_metalake
 from tests.spark import Spark, iceberg_catalog
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SCHEMA = pa.schema([("carrier", pa.string()), ("delay", pa.int64())])
 ROWS = pa.table({"carrier": ["UA", "AA"], "delay": [11, -3]}, SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, metastores: Path) -> Iterator[MetalakeServer]:
+    """One for all: each test registers a catalog of its own."""
+    with running_metalake(tmp_path_factory.mktemp("metalake"), METALAKE_FILE_LOCATIONS=str(metastores)) as server:
+        yield server
 
 
 def register(server: MetalakeServer, provider: str, properties: dict[str, str]) -> str:
@@ -122,8 +131,7 @@ def appended(table: Table) -> bool:
     return True
 
 
-def test_in_a_metastore(start_metalake: StartMetalake, any_hms: HiveMetastore) -> None:
-    server = start_metalake(METALAKE_FILE_LOCATIONS=str(any_hms.warehouse))
+def test_in_a_metastore(server: MetalakeServer, any_hms: HiveMetastore) -> None:
     namespace = any_hms.create_database("delays")
     own = load_catalog("hms", type="hive", uri=any_hms.uri, warehouse=f"file://{any_hms.warehouse}")
     where = {"metastore.uris": any_hms.uri, "warehouse": f"file://{any_hms.warehouse}/{namespace}.db"}
@@ -141,9 +149,8 @@ def test_in_a_metastore(start_metalake: StartMetalake, any_hms: HiveMetastore) -
     assert own.list_tables(namespace) == [(namespace, "arrivals")]
 
 
-def test_with_spark_on_a_metastore(start_metalake: StartMetalake, hms: HiveMetastore, iceberg_spark: Spark) -> None:
+def test_with_spark_on_a_metastore(server: MetalakeServer, hms: HiveMetastore, iceberg_spark: Spark) -> None:
     """Iceberg's own runtime reads what is made through the wire, and the other way round, below its database."""
-    server = start_metalake(METALAKE_FILE_LOCATIONS=str(hms.warehouse))
     wire = through(server, register(server, "hive", {"metastore.uris": hms.uri}))
     namespace = own_name("flights")
     wire.create_namespace(namespace)
@@ -167,8 +174,7 @@ def test_with_spark_on_a_metastore(start_metalake: StartMetalake, hms: HiveMetas
     assert rows == [{"faa": "EWR"}, {"faa": "JFK"}]
 
 
-def test_only_what_is_served_is_listed(start_metalake: StartMetalake, hms: HiveMetastore, glue: Glue) -> None:
-    server = start_metalake()
+def test_only_what_is_served_is_listed(server: MetalakeServer, hms: HiveMetastore, glue: Glue) -> None:
     plain = register(server, "hive", {"metastore.uris": hms.uri})
     without = register(server, "hive", {"metastore.uris": hms.uri, "list-all-tables": "false"})
     in_glue = register(server, "glue", glue_settings(glue))
@@ -187,9 +193,8 @@ def endpoints(server: MetalakeServer, catalog: str) -> list[str]:
     return named
 
 
-def test_in_glue(start_metalake: StartMetalake, glue: Glue) -> None:
-    server = start_metalake()
-    bucket = glue.create_bucket("lake")
+def test_in_glue(server: MetalakeServer, glue: Glue) -> None:
+    bucket = glue.create_bucket("flights")
     keys = {"access-key-id": glue.access_key, "secret-access-key": glue.secret_key, "region": glue.region}
     storage = {f"s3.{name}": value for name, value in keys.items()} | {"s3.endpoint": glue.endpoint}
     own = load_catalog(

@@ -80,6 +80,7 @@ def test_an_alter_with_a_stale_expectation_is_refused_by_2_3_10_and_done_by_2_3_
         assert client.get_table(database, "delays").parameters["metadata_location"] == "file:///v2"
 
 
+@pytest.mark.long  # as are the tests that kill one
 def test_a_killed_metastore_comes_back_with_its_tables(start_hms: Callable[..., HiveMetastore]) -> None:
     hms = start_hms()
     database = hms.create_database()
@@ -92,11 +93,11 @@ def test_a_killed_metastore_comes_back_with_its_tables(start_hms: Callable[..., 
         assert client.get_all_tables(database) == ["delays"]
 
 
-def test_spark_makes_a_table_that_the_thrift_client_reads(hms: HiveMetastore, spark: Spark) -> None:
+def test_spark_makes_a_table_that_the_thrift_client_reads(hms: HiveMetastore, iceberg_spark: Spark) -> None:
     database = hms.create_database()
     create = f"create table {database}.delays (carrier string, delay int comment 'minutes') partitioned by (year int)"
     insert = f"insert into {database}.delays values ('UA', 12, 2013), ('DL', -3, 2014)"
-    *_, rows = spark.sql(
+    *_, rows = iceberg_spark.sql(
         f"{create} stored as orc", insert, f"select carrier, delay from {database}.delays where year = 2013"
     )
     assert rows == [{"carrier": "UA", "delay": 12}]
@@ -107,23 +108,23 @@ def test_spark_makes_a_table_that_the_thrift_client_reads(hms: HiveMetastore, sp
             ("delay", "int", "minutes"),
         ]
         assert [key.name for key in table.partitionKeys] == ["year"]
-        assert table.parameters["spark.sql.create.version"] == spark.version
+        assert table.parameters["spark.sql.create.version"] == iceberg_spark.version
         years = {tuple(partition.values) for partition in client.get_partitions(database, "delays", 10)}
     assert years == {("2013",), ("2014",)}
 
 
-def test_spark_says_why_it_refused(spark: Spark) -> None:
+def test_spark_says_why_it_refused(iceberg_spark: Spark) -> None:
     with pytest.raises(SparkError, match="nowhere") as refused:
-        spark.sql("select * from nowhere.delays")
+        iceberg_spark.sql("select * from nowhere.delays")
     assert refused.value.condition == "TABLE_OR_VIEW_NOT_FOUND"
-    assert spark.sql("select 1 as still") == [[{"still": 1}]]
+    assert iceberg_spark.sql("select 1 as still") == [[{"still": 1}]]
 
 
-def test_each_script_has_a_session_of_its_own(spark: Spark) -> None:
-    *_, rows = spark.sql("create temporary view late as select 'UA' as carrier", "select * from late")
+def test_each_script_has_a_session_of_its_own(iceberg_spark: Spark) -> None:
+    *_, rows = iceberg_spark.sql("create temporary view late as select 'UA' as carrier", "select * from late")
     assert rows == [{"carrier": "UA"}]
     with pytest.raises(SparkError, match="late"):
-        spark.sql("select * from late")
+        iceberg_spark.sql("select * from late")
 
 
 @pytest.mark.slow

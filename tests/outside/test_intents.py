@@ -82,6 +82,7 @@ def test_a_lost_commit_that_was_made_is_a_success(bench: Bench, monkeypatch: pyt
     assert bench.audited() == {"schema.created": 1}
 
 
+@pytest.mark.store(once=True)
 @pytest.mark.parametrize("failure", [OutcomeUnknown("lost"), OperationalError("gone"), Conflict("others")])
 def test_a_publication_that_fails_is_made_later(
     failure: Exception, bench: Bench, monkeypatch: pytest.MonkeyPatch
@@ -119,7 +120,8 @@ def test_a_lost_promise_is_undone(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     assert bench.world.calls("create_schema") == 0
 
 
-def test_a_failure_is_told_though_it_is_not_undone_yet(bench: Bench) -> None:
+def test_a_failure_is_told_though_it_is_not_undone_yet(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intents, "WAIT", 0.2)
     bench.world.fail("create_schema", "", "denied")
     bench.world.fail("load_schema", *["down"] * 9)
     with pytest.raises(ProviderUnavailable, match="knows no such key") as told:
@@ -203,7 +205,8 @@ def test_an_altered_object_waits_for_the_other_write(bench: Bench, monkeypatch: 
     assert time.monotonic() - started < 8, "it waited more than once"
 
 
-def test_a_table_is_not_altered_while_its_schema_is_written_to(bench: Bench) -> None:
+def test_a_table_is_not_altered_while_its_schema_is_written_to(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intents, "WAIT", 0.2)
     alter = BY_NAME["alter a table"]
     alter.prepare(bench)
     killed_at("promised", lambda: _set(bench, "a", of="flights"))

@@ -28,7 +28,7 @@ from providers.hive.client import Metastore
 from providers.hive.pointers import HivePointers
 from providers.hive.provider import HiveProvider
 from providers.hive.tables import HiveTables
-from tests.hms import HiveMetastore
+from tests.hms import HiveMetastore, newer_daily
 from tests.providers.behaviours import Behaviours, create, rename, set_property
 from tests.providers.hive_catalogs import provider, put_file, put_table, schema  # noqa: F401 (fixtures)
 from tests.spark import Spark, iceberg_catalog
@@ -62,6 +62,7 @@ class OfIceberg(HiveProvider):
         return {**offers, Kind.TABLE: replace(offers[Kind.TABLE], remote=IcebergFirst)}
 
 
+@newer_daily  # the older one has those of TestHive every day
 class TestIcebergInHive(Behaviours):
     tick = 1.1  # a metastore tells tables apart by the second they were made in
 

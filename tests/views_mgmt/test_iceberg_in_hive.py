@@ -21,6 +21,7 @@ from tests.catalogs.callers import Caller
 from tests.demo import give
 from tests.formats.hive.views.samples import a_view
 from tests.glue import Glue
+from tests.hms import newer_daily
 from tests.iceberg_rest.world import COLUMNS, LATE, replacing, view_version
 from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.providers.glue_catalogs import settings as glue_settings
@@ -125,6 +126,7 @@ def test_a_view_is_made_replaced_renamed_and_dropped_over_the_wire(
     assert stored == [(["spark"], "admin"), (["hive", "spark"], "admin"), (["hive", "spark"], "admin")]
 
 
+@newer_daily
 def test_refused_replaces_leave_the_view_and_no_file(engines: Engines, wire: IcebergCaller, mia: Caller) -> None:  # noqa: F811
     view = f"namespaces/{engines.database}/views/late"
     made = wire.make_view(engines.database, "late", "spark", "trino", properties={"trino.run-as-owner": "admin"})
@@ -168,6 +170,7 @@ def test_a_registered_view_has_all_its_versions(engines: Engines, wire: IcebergC
     assert {row.audit_info["creator"] for row in rows} == {"admin"} and events() == ["view.registered"]
 
 
+@newer_daily
 def test_a_view_of_others_comes_with_its_history(engines: Engines, admin: Caller, wire: IcebergCaller) -> None:  # noqa: F811
     place = folder(engines, "routes")
     metadata = metadata_at(place, "SELECT 1", "SELECT 2")
@@ -186,6 +189,7 @@ def test_a_view_of_others_comes_with_its_history(engines: Engines, admin: Caller
     assert wire.delete(f"namespaces/{engines.database}/views/routes").status == 204
 
 
+@newer_daily
 def test_a_view_of_two_dialects_is_made_and_altered_over_the_native_wire(engines: Engines, admin: Caller) -> None:  # noqa: F811
     two = body("two", sql("spark"), sql("trino"), comment="Late", properties={"team": "ops"}, defaultSchema="nyc")
     made = admin.send("POST", engines.views, two)["view"]
@@ -225,6 +229,7 @@ def test_a_view_of_two_dialects_is_made_and_altered_over_the_native_wire(engines
         ({"name": "by_hive"}, "already exists"),
     ],
 )
+@newer_daily
 def test_what_cannot_be_an_iceberg_view_is_refused(
     engines: Engines,  # noqa: F811
     admin: Caller,
@@ -238,6 +243,7 @@ def test_what_cannot_be_an_iceberg_view_is_refused(
     assert names(admin.get(engines.views)) == before and not Intent.objects.filter(state="COMMITTED").exists()
 
 
+@newer_daily
 def test_a_property_asks_for_an_iceberg_view_of_one_dialect(engines: Engines, admin: Caller) -> None:  # noqa: F811
     asked = body("one", sql("spark"), properties={"table_type": "iceberg-view", "team": "ops"})
     assert admin.send("POST", engines.views, asked)["view"]["format"] == "iceberg"
@@ -247,6 +253,7 @@ def test_a_property_asks_for_an_iceberg_view_of_one_dialect(engines: Engines, ad
 
 
 @pytest.mark.usefixtures("admin")
+@newer_daily
 def test_sql_that_no_entry_can_hold_stands_in_the_file_alone(engines: Engines, wire: IcebergCaller) -> None:  # noqa: F811
     home, query = f"namespaces/{engines.database}/views", "SELECT 1 AS id -- " + "x" * 60_000
     asked = {"name": "long", "schema": COLUMNS, "view-version": view_version(sql=query), "properties": {}}

@@ -34,7 +34,7 @@ from tests.formats.hive.views.samples import (
     of_trino_materialized,
 )
 from tests.glue import Glue
-from tests.hms import HiveMetastore
+from tests.hms import HiveMetastore, newer_daily
 from tests.providers.glue_catalogs import settings as glue_settings
 from tests.views_mgmt.conftest import body, sql, update
 from views_mgmt.models import ViewMeta, ViewVersion
@@ -103,6 +103,7 @@ def test_views_of_every_engine_are_listed_and_loaded(engines: Engines, admin: Ca
     assert admin.get(f"{engines.views}/by_trino")["view"]["securityMode"] == "DEFINER"
 
 
+@newer_daily
 def test_a_broken_view_is_listed_and_says_what_is_wrong(engines: Engines, admin: Caller) -> None:
     listed = {view["name"]: view for view in admin.get(f"{engines.views}?details=true")["views"]}
     assert sorted(listed) == sorted(FORMS)
@@ -114,6 +115,7 @@ def test_a_broken_view_is_listed_and_says_what_is_wrong(engines: Engines, admin:
     assert admin.get(f"{engines.views}/broken")["view"]["version"] == 1
 
 
+@newer_daily
 def test_a_materialized_view_is_shown_as_one_and_changed_by_its_engine_alone(engines: Engines, admin: Caller) -> None:
     filled = f"{engines.views}/filled"
     view = admin.get(filled)["view"]
@@ -126,6 +128,7 @@ def test_a_materialized_view_is_shown_as_one_and_changed_by_its_engine_alone(eng
     assert admin.get(filled)["view"] == view
 
 
+@newer_daily
 def test_the_tree_shows_the_comments_of_views_without_the_marks_of_engines(engines: Engines, admin: Caller) -> None:
     assert admin.get(engines.views).status == 200
     owner = actor("admin")
@@ -134,6 +137,7 @@ def test_the_tree_shows_the_comments_of_views_without_the_marks_of_engines(engin
     assert (shown["by_trino"], shown["by_hive"], shown["broken"]) == ("flights of today", "c", "")
 
 
+@newer_daily
 def test_a_check_knows_which_columns_spark_renames(engines: Engines, admin: Caller) -> None:
     """The view has the_id and nm, its query id and n, as Spark noted with it."""
     check = f"{engines.views}/by_spark/check"
@@ -145,6 +149,7 @@ def test_a_check_knows_which_columns_spark_renames(engines: Engines, admin: Call
     ]
 
 
+@newer_daily
 def test_what_engines_change_is_a_new_version(engines: Engines, admin: Caller) -> None:
     view = f"{engines.views}/by_hive"
     assert admin.get(view)["view"]["version"] == 1
@@ -156,6 +161,7 @@ def test_what_engines_change_is_a_new_version(engines: Engines, admin: Caller) -
     assert admin.get(view)["view"]["version"] == 2, "nothing of the view itself was changed"
 
 
+@newer_daily
 def test_a_refresh_gives_views_rows_owners_and_tombstones(engines: Engines, admin: Caller) -> None:
     run = refresh.carry_on(refresh.begin(Catalog.objects.get(name="hive").pk, here=True).pk)
     assert run is not None and run.state == run.State.DONE, run
@@ -188,6 +194,7 @@ TURNS: dict[str, Callable[[Engines, Caller], Any]] = {
 
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.usefixtures("mia")
+@newer_daily
 def test_a_view_that_becomes_a_table_keeps_no_grants(engines: Engines, admin: Caller, turn: str) -> None:
     assert admin.get(f"{engines.views}/by_hive").status == 200
     view = Securable.objects.get(name="by_hive")
@@ -205,6 +212,7 @@ def test_a_view_that_becomes_a_table_keeps_no_grants(engines: Engines, admin: Ca
 
 
 @pytest.mark.usefixtures("mia")
+@newer_daily
 def test_a_table_that_becomes_a_view_keeps_no_grants_and_no_past(engines: Engines, admin: Caller) -> None:
     mia, name = Caller("mia"), f"hive.{engines.database}.delays"
     give("mia", Kind.CATALOG, "hive", "use_catalog", "use_schema")
@@ -222,6 +230,7 @@ def test_a_table_that_becomes_a_view_keeps_no_grants_and_no_past(engines: Engine
     assert [each["event"] for each in admin.get(f"{access}/changes")["changes"]] == ["view.found_outside"]
 
 
+@newer_daily
 def test_an_answer_is_used_again_for_its_time(engines: Engines, admin: Caller) -> None:
     assert changed(admin, f"{CATALOGS}/hive", update("setProperty", property="cache-ttl", value="3600")).status == 200
     view = f"{engines.views}/by_hive"
@@ -302,6 +311,7 @@ def test_a_view_is_written_in_the_form_of_its_engine(engines: Engines, admin: Ca
     assert [one.representations[0]["sql"][:8] for one in versions] == ["select i", "select 2", "select 2"]
 
 
+@newer_daily
 def test_what_a_form_cannot_hold_is_refused_and_nothing_is_changed(engines: Engines, admin: Caller) -> None:
     for wanted, reason in (
         (new("mode", securityMode="DEFINER"), "securityMode"),
@@ -345,6 +355,7 @@ def test_a_rename_is_recognised_though_two_objects_were_made_in_one_second(
     assert ending_of_rename(Kind.VIEW, asked, read)[0] is expected
 
 
+@newer_daily
 def test_only_its_owner_changes_the_sql_of_a_view_that_runs_as_its_owner(
     engines: Engines, admin: Caller, mia: Caller
 ) -> None:
