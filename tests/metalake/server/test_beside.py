@@ -76,7 +76,8 @@ Within = Callable[[Callable[[Reads], Awaitable[None]]], None]
 def test_many_reads_share_a_few_sessions_and_each_gets_its_own_answer(beside_loop: Within) -> None:
     async def test(reads: Reads) -> None:
         asked = [reads.begin("SELECT %s, pg_sleep(0.001)", number) for number in range(200)]
-        assert [rows[0][0] for rows in await asyncio.gather(*asked)] == [*range(200)]
+        async with asyncio.timeout(20):
+            assert [rows[0][0] for rows in await asyncio.gather(*asked)] == [*range(200)]
         text = "é" * 3_000_000  # more than a socket takes at once
         assert await reads("SELECT %s, %s", text, None) == [(text, None)]
 
