@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -35,12 +36,20 @@ class PostgresServer:
 
     url: str
 
-    def create_database(self) -> str:
-        """An empty database of its own; returns its URL."""
+    def create_database(self, template: str = "template1") -> str:
+        """A database of its own, empty unless it copies another one; returns its URL."""
         name = own_name("metalake")
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url_of(name)
+
+    def url_of(self, name: str) -> str:
         return self.url.rpartition("/")[0] + f"/{name}"
+
+    def execute(self, statement: str) -> list[Any]:
+        """Run a statement of maintenance; its rows, if it has any."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
 
 
 @contextmanager

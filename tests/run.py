@@ -26,6 +26,7 @@ sys.path.insert(0, str(REPOSITORY))
 from tests.jars import LOCKED, JarsMissing, jars  # noqa: E402
 from tests.parts import PARTS  # noqa: E402
 from tests.postgres import running_postgres  # noqa: E402
+from tests.servers import migrated_template  # noqa: E402
 from tests.shared import VARIABLE, shared_servers  # noqa: E402
 
 PASSED, NOTHING_COLLECTED = 0, 5
@@ -64,7 +65,10 @@ def main(arguments: list[str]) -> int:
         shared = {"METALAKE_TEST_POSTGRES": server.url, VARIABLE: folder, **compiled_once(folder)}
         on_sqlite = run_pytest([*arguments, *profile, "-m", length], shared)
         print("\nNow the tests of the store on PostgreSQL", flush=True)
-        database = {"METALAKE_TEST_DATABASE_URL": server.create_database()}
+        database = {
+            "METALAKE_TEST_DATABASE_URL": server.create_database(),
+            "METALAKE_TEST_TEMPLATE": migrated_template(server),
+        }
         on_postgres = run_pytest([*arguments, *profile, "-m", f"store and {length}"], shared | database)
     print(f"\nThe slowest {SLOWEST}:", *slowest(on_sqlite, on_postgres), sep="\n  ")
     print(f"\nSQLite      {on_sqlite}\nPostgreSQL  {on_postgres}\n{total(on_sqlite.summary, on_postgres.summary)}")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import psutil
-import psycopg
 import pytest
 
 from tests import processes
@@ -33,9 +32,11 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 ADMIN_PASSWORD = "correct horse battery"
 STORE = "metalake.sqlite3"  # in the home of a server that is told of no other
+TEMPLATE = "metalake_migrated"
 BROWSER_PATIENCE = 60_000  # ms that a browser waits for what a page is to show: on a machine that does much else, too
 MARKS = {
     "postgres": "postgres",
+    "migrated_postgres_url": "postgres",
     "redis_url": "redis",
     "browser": "browser",
     "metalake_server": "server",
@@ -233,10 +234,14 @@ def _migrated_store() -> Path:
     home, whole = folder / "migrating", folder / STORE
     with only_one(folder / "store.lock"):
         if not whole.exists():
-            command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-            subprocess.run(command, cwd=REPOSITORY, env=prepare(home).environment, check=True)
+            migrate(prepare(home))
             (home / STORE).rename(whole)
     return whole
+
+
+def migrate(server: MetalakeServer) -> None:
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    subprocess.run(command, cwd=REPOSITORY, env=server.environment, check=True)
 
 
 @pytest.fixture(scope="session")
@@ -299,10 +304,34 @@ def postgres() -> Iterator[PostgresServer]:
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> Iterator[str]:
     """The URL of an empty PostgreSQL database of the test's own."""
-    url = postgres.create_database()
+    yield from _until_the_end(postgres, postgres.create_database())
+
+
+@pytest.fixture
+def migrated_postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """The same with a migrated, empty store in it."""
+    yield from _until_the_end(postgres, migrated_database(postgres))
+
+
+def _until_the_end(postgres: PostgresServer, url: str) -> Iterator[str]:
     yield url
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+    postgres.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+
+
+def migrated_database(postgres: PostgresServer) -> str:
+    """The URL of a database with a migrated, empty store: a copy, which saves 4 s of a server's start."""
+    return postgres.create_database(migrated_template(postgres))
+
+
+def migrated_template(postgres: PostgresServer) -> str:
+    """The name of the database that is copied, made when it is first asked for; nobody may be connected to it."""
+    folder = _made_once()
+    with only_one(folder / "template.lock"):
+        if not postgres.execute(f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
+            url = postgres.create_database()
+            migrate(prepare(folder / "migrating-postgres", METALAKE_DATABASE_URL=url))
+            postgres.execute(f"ALTER DATABASE {url.rpartition('/')[2]} RENAME TO {TEMPLATE}")
+    return TEMPLATE
 
 
 class OwnRedis:

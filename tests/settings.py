@@ -1,6 +1,7 @@
 """The real settings, in a METALAKE_HOME of the suite's own and untouched by the caller's environment.
 
 METALAKE_TEST_DATABASE_URL   run on this database instead of SQLite (a database test_<name> is created in it)
+METALAKE_TEST_TEMPLATE       the database there that the one of the tests is made from; migrated by them when unset
 METALAKE_TEST_HOME           the data folder; made, in memory if possible, and removed by the suite when unset
 """
 
@@ -35,6 +36,9 @@ if ON_SQLITE:
     # A file, not memory: WAL and the waiting for locks are part of what is tested.
     DATABASES["default"]["TEST"] = {"NAME": METALAKE_HOME / "test.sqlite3"}
     DATABASES["default"]["OPTIONS"]["init_command"] += "; PRAGMA synchronous=OFF"
+
+elif template := os.environ.get("METALAKE_TEST_TEMPLATE"):
+    DATABASES["default"]["TEST"] = {"TEMPLATE": template}
 
 # Clients in this process get the files as they are; servers of their own collect them, as anybody's does.
 STORAGES = STORAGES | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}

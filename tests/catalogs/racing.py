@@ -230,7 +230,7 @@ def two_nodes(folder: Path, database_url: str, **environment: str) -> Iterator[N
     shared = {"METALAKE_DATABASE_URL": database_url, "METALAKE_WORKERS": "1", "METALAKE_LOG_LEVEL": "ERROR"}
     shared |= {"METALAKE_WAREHOUSE": str(folder / "one" / "warehouse"), "METALAKE_SECRET_KEY": "the same for both"}
     shared |= environment
-    nodes = Nodes([prepare(folder / name, **shared) for name in ("one", "two")], database_url)
+    nodes = Nodes([on_a_migrated_store(prepare(folder / name, **shared)) for name in ("one", "two")], database_url)
     try:
         yield _started(nodes)
     finally:

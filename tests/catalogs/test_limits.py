@@ -17,6 +17,7 @@ import pytest
 from tests.catalogs.races import COLUMNS
 from tests.catalogs.racing import ICEBERG, NATIVE, Answer, Client, Nodes, one_node, together, two_nodes
 from tests.postgres import PostgresServer
+from tests.servers import migrated_database
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -38,7 +39,7 @@ def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             yield _with_tables(nodes)
         return
     postgres: PostgresServer = request.getfixturevalue("postgres")
-    with two_nodes(folder, postgres.create_database(), **SHORT) as nodes:
+    with two_nodes(folder, migrated_database(postgres), **SHORT) as nodes:
         yield _with_tables(nodes)
 
 

@@ -14,6 +14,7 @@ from tests.catalogs import orders, races
 from tests.catalogs.pairs import Disturbance, Write, pair, pairs
 from tests.catalogs.racing import Nodes, one_node, two_nodes
 from tests.postgres import PostgresServer
+from tests.servers import migrated_database
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -39,7 +40,7 @@ def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             yield nodes
         return
     postgres: PostgresServer = request.getfixturevalue("postgres")
-    with two_nodes(folder, postgres.create_database()) as nodes:
+    with two_nodes(folder, migrated_database(postgres)) as nodes:
         yield nodes
 
 

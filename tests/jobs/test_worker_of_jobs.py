@@ -19,8 +19,8 @@ StartWorker = Callable[[MetalakeServer], "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def serving(start_serving: StartServing, postgres_url: str, redis: OwnRedis) -> Serving:
-    return start_serving(METALAKE_DATABASE_URL=postgres_url, METALAKE_BROKER_URL=redis.url)
+def serving(start_serving: StartServing, migrated_postgres_url: str, redis: OwnRedis) -> Serving:
+    return start_serving(METALAKE_DATABASE_URL=migrated_postgres_url, METALAKE_BROKER_URL=redis.url)
 
 
 def test_a_worker_runs_jobs(serving: Serving, metalake_worker: StartWorker) -> None:

@@ -86,10 +86,10 @@ def test_nodes_started_at_once_wait_for_the_database_and_for_each_other(
 
 
 def test_code_that_is_older_than_its_store_does_not_start_and_a_running_one_goes_on(
-    start_metalake: StartMetalake, postgres_url: str, tmp_path: Path
+    start_metalake: StartMetalake, migrated_postgres_url: str, tmp_path: Path
 ) -> None:
-    node = start_metalake(METALAKE_DATABASE_URL=postgres_url, METALAKE_WORKERS="1")
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+    node = start_metalake(METALAKE_DATABASE_URL=migrated_postgres_url, METALAKE_WORKERS="1")
+    with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
         connection.execute(FROM_THE_FUTURE)
     node.environment |= {"METALAKE_BROKER_URL": "redis://127.0.0.1:1/0", "METALAKE_HOME": str(tmp_path)}
     with ThreadPoolExecutor(2) as pool:

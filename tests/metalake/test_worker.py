@@ -19,7 +19,7 @@ from tests.catalogs.racing import ICEBERG, NATIVE, Client
 from tests.metalake.test_durability import events, files_below, has_happened, make_table, waits_for_nothing
 from tests.parts import needs
 from tests.postgres import PostgresServer
-from tests.servers import MetalakeServer, OwnRedis, running_metalake
+from tests.servers import MetalakeServer, OwnRedis, migrated_database, running_metalake
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(240)]
@@ -48,7 +48,7 @@ def started(
     """One for the file, on schemas of each test's own; a test has a worker of its own, and leaves nothing to do."""
     with running_metalake(
         tmp_path_factory.mktemp("metalake"),
-        METALAKE_DATABASE_URL=postgres.create_database(),
+        METALAKE_DATABASE_URL=migrated_database(postgres),
         METALAKE_BROKER_URL=redis.url,
         METALAKE_EVENT_LOG=str(log),
     ) as server:

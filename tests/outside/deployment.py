@@ -23,7 +23,7 @@ from tests.names import own_name
 from tests.parts import needs
 from tests.postgres import PostgresServer
 from tests.providers.world import World
-from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, prepare
+from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, migrated_database, on_a_migrated_store, prepare
 from tests.waiting import eventually
 
 CATALOGS = "/api/metalakes/demo/catalogs"
@@ -193,13 +193,15 @@ class Served:
 def running(folder: Path, database_url: str, **environment: str) -> Iterator[Deployment]:
     needs("redis")
     redis = OwnRedis(folder)
-    server = prepare(
-        folder / "server",
-        METALAKE_DATABASE_URL=database_url,
-        METALAKE_BROKER_URL=redis.url,
-        METALAKE_WORKERS="1",
-        METALAKE_PROVIDERS=PROVIDERS,
-        **environment,
+    server = on_a_migrated_store(
+        prepare(
+            folder / "server",
+            METALAKE_DATABASE_URL=database_url,
+            METALAKE_BROKER_URL=redis.url,
+            METALAKE_WORKERS="1",
+            METALAKE_PROVIDERS=PROVIDERS,
+            **environment,
+        )
     )
     deployed = Deployment(folder, redis, server)
     try:
@@ -218,7 +220,7 @@ def running(folder: Path, database_url: str, **environment: str) -> Iterator[Dep
 def deployment(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[Deployment]:
     """With hasty settings."""
     hasty = {"DJANGO_SETTINGS_MODULE": "tests.outside.hasty"}
-    with running(tmp_path_factory.mktemp("deployed"), postgres.create_database(), **hasty) as started:
+    with running(tmp_path_factory.mktemp("deployed"), migrated_database(postgres), **hasty) as started:
         assert started.catalog().works()
         yield started
 

@@ -153,10 +153,11 @@ def test_a_pool_is_stuck_when_every_thread_is(held: tuple[Pool, threading.Event]
 
 
 def test_a_read_that_waits_for_the_database_leaves_the_others_their_threads(
-    start_metalake: StartMetalake, postgres_url: str
+    start_metalake: StartMetalake, migrated_postgres_url: str
 ) -> None:
     """Two threads for short reads: four readers of a locked table do not keep them."""
-    server = start_metalake(METALAKE_DATABASE_URL=postgres_url, METALAKE_WORKERS="1", METALAKE_READ_THREADS="2")
+    environment = {"METALAKE_WORKERS": "1", "METALAKE_READ_THREADS": "2"}
+    server = start_metalake(METALAKE_DATABASE_URL=migrated_postgres_url, **environment)
     headers = {"Authorization": basic("admin", server.admin_password)}
 
     def get(path: str) -> int:
@@ -164,7 +165,7 @@ def test_a_read_that_waits_for_the_database_leaves_the_others_their_threads(
             return int(answer.status)
 
     assert get("/api/metalakes") == 200
-    with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(4) as readers:
+    with psycopg.connect(migrated_postgres_url) as other, ThreadPoolExecutor(4) as readers:
         other.execute("LOCK TABLE catalogs_catalog IN ACCESS EXCLUSIVE MODE")
         waiting = [readers.submit(get, "/api/metalakes/demo/catalogs") for _ in range(4)]
         assert get("/api/metalakes") == 200

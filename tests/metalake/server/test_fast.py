@@ -70,7 +70,7 @@ class Reader:
 def server(request: pytest.FixtureRequest, start_metalake: StartMetalake) -> MetalakeServer:
     if request.param == "SQLite":
         return request.getfixturevalue("metalake_server")
-    return start_metalake(METALAKE_DATABASE_URL=request.getfixturevalue("postgres_url"))
+    return start_metalake(METALAKE_DATABASE_URL=request.getfixturevalue("migrated_postgres_url"))
 
 
 @pytest.mark.slow
@@ -113,13 +113,13 @@ def test_hot_reads_on_one_connection_are_answered_in_their_order(metalake_server
 
 @pytest.mark.slow
 def test_hot_reads_survive_that_the_database_ends_every_session(
-    start_metalake: StartMetalake, postgres_url: str
+    start_metalake: StartMetalake, migrated_postgres_url: str
 ) -> None:
-    reader = Reader(start_metalake(METALAKE_DATABASE_URL=postgres_url))
+    reader = Reader(start_metalake(METALAKE_DATABASE_URL=migrated_postgres_url))
     reader.change("grant")
     for _ in range(3):
         assert [reader.load() for _ in range(20)] == [200] * 20
-        with psycopg.connect(postgres_url, autocommit=True) as other:
+        with psycopg.connect(migrated_postgres_url, autocommit=True) as other:
             other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -86,28 +86,28 @@ def sessions_of(url: str) -> int:
 
 @pytest.mark.long
 def test_a_server_works_behind_a_pooler_that_keeps_a_session_with_its_client(
-    start_metalake: StartMetalake, postgres_url: str, tmp_path: Path
+    start_metalake: StartMetalake, migrated_postgres_url: str, tmp_path: Path
 ) -> None:
-    with pooler(tmp_path, postgres_url, "session", 60) as url:
+    with pooler(tmp_path, migrated_postgres_url, "session", 60) as url:
         server = start_metalake(METALAKE_DATABASE_URL=url)
         reader = Reader(server)
         reader.change("grant")
         assert reads(reader, server.url) == {200: CLIENTS * LOADS, 404: CLIENTS * LOADS}
-        assert sessions_of(postgres_url) > 0
+        assert sessions_of(migrated_postgres_url) > 0
         reader.change("revoke")
         assert reader.load() == 404
 
 
 @pytest.mark.long
 def test_hot_reads_go_through_a_pooler_that_changes_sessions_between_statements(
-    start_metalake: StartMetalake, postgres_url: str, tmp_path: Path
+    start_metalake: StartMetalake, migrated_postgres_url: str, tmp_path: Path
 ) -> None:
     """What else a server does needs the other mode, so this one only reads what was made without a pooler."""
-    made = start_metalake(METALAKE_DATABASE_URL=postgres_url)
+    made = start_metalake(METALAKE_DATABASE_URL=migrated_postgres_url)
     reader = Reader(made)
     reader.change("grant")
     made.stop()
-    with pooler(tmp_path, postgres_url, "transaction", SESSIONS) as url:
+    with pooler(tmp_path, migrated_postgres_url, "transaction", SESSIONS) as url:
         server = start_metalake(
             METALAKE_DATABASE_URL=url, METALAKE_READ_THREADS=str(CLIENTS), METALAKE_HOME=str(made.home)
         )
@@ -115,5 +115,5 @@ def test_hot_reads_go_through_a_pooler_that_changes_sessions_between_statements(
         # The policy comes through a cursor of its session, which this mode may take away: such a read fails.
         assert eventually(lambda: reader.load() == 200)
         assert reads(reader, server.url) == {200: CLIENTS * LOADS, 404: CLIENTS * LOADS}
-        assert 0 < sessions_of(postgres_url) <= SESSIONS
+        assert 0 < sessions_of(migrated_postgres_url) <= SESSIONS
         assert prepared_in_a_session_of(url) > 0
