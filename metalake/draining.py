@@ -55,10 +55,9 @@ class Drainer(threading.Thread):
 class Rounds(threading.Thread):
     """The thread that runs the jobs of every round, each ROUND seconds; with a broker Celery's beat does."""
 
-    def __init__(self, leads: Turn, every: float = ROUND) -> None:
+    def __init__(self, leads: Turn) -> None:
         super().__init__(name="rounds", daemon=True)
         self.leads = leads
-        self.every = every
 
     def run(self) -> None:
         while not settings.METALAKE_BROKER_URL:
@@ -67,7 +66,7 @@ class Rounds(threading.Thread):
                 continue
             close_old_connections()
             outbox.do_round()
-            time.sleep(self.every)
+            time.sleep(ROUND)
 
 
 def _wake_worker() -> None:

@@ -32,6 +32,7 @@ from tests.shared import VARIABLE, shared_servers  # noqa: E402
 PASSED, NOTHING_COLLECTED = 0, 5
 OF_EVERY_DAY = ("hive-2.3.9", "iceberg-spark")  # the jars without which tests of every day skip
 SLOWEST = 20
+WORKERS = min(8, (os.cpu_count() or 1) + 1)  # one more than processors: a tenth of the time is waiting for others
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +\S")
 SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")
 
@@ -111,7 +112,9 @@ def slowest(on_sqlite: Ran, on_postgres: Ran) -> list[str]:
 def run_pytest(arguments: list[str], environment: dict[str, str]) -> Ran:
     """Run pytest, showing what it prints."""
     began = time.monotonic()
-    workers = [] if any(argument.startswith("-n") for argument in arguments) else ["-n", "2", "--dist", "worksteal"]
+    workers = (
+        [] if any(argument.startswith("-n") for argument in arguments) else ["-n", str(WORKERS), "--dist", "worksteal"]
+    )
     command = [sys.executable, "-m", "pytest", f"--durations={SLOWEST}", *workers, *arguments]
     process = subprocess.Popen(
         command, cwd=REPOSITORY, env=os.environ | environment, stdout=subprocess.PIPE, text=True, errors="replace"

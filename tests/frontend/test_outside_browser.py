@@ -26,12 +26,13 @@ PROVIDERS = ",".join(
     f"{name}=tests.providers.{class_}"
     for name, class_ in (("memory", "memory:MemoryProvider"), ("memory-flat", "flat:FlatMemoryProvider"))
 )
+HASTY = {"DJANGO_SETTINGS_MODULE": "tests.outside.hasty"}  # what is tried again every 15 seconds is so every 2
 CANARY = "canary-52c1aa90"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetalakeServer]:
-    with running_metalake(tmp_path_factory.mktemp("metalake"), METALAKE_PROVIDERS=PROVIDERS) as server:
+    with running_metalake(tmp_path_factory.mktemp("metalake"), METALAKE_PROVIDERS=PROVIDERS, **HASTY) as server:
         call(server, "POST", "", {"name": "acme", "comment": "", "properties": {}})
         yield server
 

@@ -16,8 +16,10 @@ class Hasty(AppConfig):
     name = "tests.outside.hasty"
 
     def ready(self) -> None:
+        from metalake import draining
         from outside import comparing, intents, steps, workers
 
+        draining.ROUND = 2.0
         workers.PATIENCE, workers.GLANCE = PATIENCE, 1
         intents.LEASE = steps.LEASE = timedelta(seconds=PATIENCE + 3)
         comparing.LEASE = timedelta(seconds=6)

@@ -325,6 +325,7 @@ def test_where_nobody_takes_them_they_stay() -> None:
             assert len(waiting) < 5000
             time.sleep(0.001)
         assert len(waiting) > 1
+        assert place.ask(READ, "POST", b"x" * 2000)[0] == 200  # after all that were sent at once and found no place
         place.threads.clear()
         assert place.ask(READ, "POST", b"x" * 2000)[2] == b"x" * 2000
         assert place.ask(f"{READ}/list")[0] == 200
