@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafListing, LeafStore
-from formats.iceberg import metadata_json
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.surface import Surface
-from providers.metadata_files import MetadataFiles
+from providers.metadata_files import PARSED, MetadataFiles
 
 Json = dict[str, Any]
 
@@ -51,7 +50,8 @@ class TableRecord:
 
     @cached_property
     def metadata(self) -> Json:
-        return metadata_json.parse_metadata(self.content)
+        """Shared with others who ask for the same file: to be read, not changed."""
+        return PARSED.of(self.content)
 
     @property
     def published(self) -> Located:

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from formats.iceberg import files, guard, locations, metadata_json, storage, table_locations
 from formats.iceberg.folders import table_folder
-from formats.iceberg.metadata_cache import MetadataCache
+from formats.iceberg.metadata_cache import MetadataCache, ParsedCache
 from formats.iceberg.purge import MAX_MANIFEST_BYTES, Purged, purge
 from metalake.blocking import may_block
 from metalake.errors import Invalid, MetalakeError, NotFound, ProviderTimeout
@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
 METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE // settings.METALAKE_PROCESSES)
+PARSED = ParsedCache(METADATA.max_bytes // 8)
 
 
 class MetadataFiles:
@@ -128,7 +129,7 @@ class MetadataFiles:
         METADATA.put(self.catalog_id, location, content)  # replaces what a former file of that name had
         return content
 
-    def write(self, metadata: Mapping[str, Any], previous: str | None) -> tuple[str, bytes]:
+    def write(self, metadata: dict[str, Any], previous: str | None) -> tuple[str, bytes]:
         """Write a new metadata file; its location and its content."""
         location, content = self._reach(
             "write_file",
@@ -136,6 +137,7 @@ class MetadataFiles:
             lambda: self._write_in_time(metadata, metadata_json.next_version(previous)),
         )
         METADATA.put(self.catalog_id, location, content)
+        PARSED.put(content, metadata)
         if previous:
             METADATA.forget(self.catalog_id, previous)  # it is not read again once this one is committed
         return location, content

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import orjson
 import pytest
 
 from metalake.kinds import Kind
+from providers.metadata_files import PARSED
 from tests.demo import add_member, add_user, give, make_demo
 from tests.iceberg_rest.world import Caller
+
+
+@pytest.fixture(autouse=True)
+def nobody_changes_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Here small files are parsed once, too; at the end what was given out of them is what they say."""
+    PARSED._entries.clear()
+    PARSED._bytes = 0
+    monkeypatch.setattr(PARSED, "small", 0)
+    yield
+    for content, metadata in PARSED._entries.values():
+        assert orjson.dumps(metadata) == content
 
 
 @pytest.fixture

@@ -1,10 +1,16 @@
-"""The cache of metadata files: the least recently used leaves first, and it never grows over its limit."""
+"""The caches of metadata files: the least recently used leaves first, and they never grow over their limits."""
 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
-from formats.iceberg.metadata_cache import MetadataCache
+import orjson
+import pytest
+
+from formats.iceberg import builder
+from formats.iceberg.metadata_cache import MetadataCache, ParsedCache
+from metalake.errors import Invalid
 
 
 def test_the_least_recently_used_leaves_first():
@@ -79,3 +85,49 @@ def test_what_was_packed_goes_with_its_content_and_takes_room() -> None:
     cache.put(1, "b", last)
     cache.put_packed(1, "b", last, b"p" * 30)
     assert cache.get(1, "a") is None and cache.packed(1, "b", last) == b"p" * 30
+
+
+def test_a_large_file_is_parsed_once_and_the_oldest_leaves_first() -> None:
+    cache = ParsedCache(max_bytes=4_000, small=1_000)
+    first, second, third = (orjson.dumps(metadata_of(note=letter * 1_000)) for letter in "abc")
+    held = cache.of(first)
+    assert held["properties"]["note"] == "a" * 1_000 and cache.of(first) is held
+    assert cache.of(bytes(bytearray(first))) is not held, "other bytes, though equal: what they say is looked at"
+    cache = ParsedCache(max_bytes=4_000, small=1_000)
+    kept = [cache.of(content) for content in (first, second)]
+    assert cache.of(first) is kept[0]
+    cache.of(third)
+    assert cache.of(first) is kept[0] and cache.of(second) is not kept[1]
+    assert cache._bytes == sum(len(content) for content, _ in cache._entries.values()) <= 4_000
+
+
+def test_what_was_written_is_not_parsed_again_and_small_or_huge_files_are_not_kept() -> None:
+    cache = ParsedCache(max_bytes=4_000, small=1_000)
+    for size, is_kept in ((1, False), (1_000, True), (5_000, False)):
+        metadata = metadata_of(note="x" * size)
+        content = orjson.dumps(metadata)
+        cache.put(content, metadata)
+        cache.put(content, metadata)
+        assert (cache.of(content) is metadata) == is_kept
+        assert cache.of(content) == metadata
+    assert cache._bytes < 4_000 and len(cache._entries) == 1
+
+
+def test_a_file_that_cannot_be_read_is_refused_each_time() -> None:
+    cache = ParsedCache(max_bytes=4_000, small=0)
+    broken = b'{"format-version": 9}'
+    for _ in range(2):
+        with pytest.raises(Invalid):
+            cache.of(broken)
+
+
+def metadata_of(**properties: str) -> dict[str, Any]:
+    return builder.new_table_metadata(
+        table_uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        location="file:///lake/flights",
+        schema={"type": "struct", "fields": [{"id": 1, "name": "carrier", "type": "string", "required": False}]},
+        partition_spec=None,
+        sort_order=None,
+        properties=properties,
+        now_ms=1_700_000_000_000,
+    )
