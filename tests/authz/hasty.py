@@ -2,8 +2,8 @@
 
 from django.apps import AppConfig
 
-from metalake.settings import *  # noqa: F403
 from metalake.settings import INSTALLED_APPS
+from tests.served import *  # noqa: F403
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.authz.hasty.Hasty"]
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from django.apps import AppConfig
 
-from metalake.settings import *  # noqa: F403
 from metalake.settings import CELERY_BEAT_SCHEDULE, INSTALLED_APPS
+from tests.served import *  # noqa: F403
 
 CELERY_BEAT_SCHEDULE = {name: given | {"schedule": 2.0} for name, given in CELERY_BEAT_SCHEDULE.items()}
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.outside.hasty.Hasty"]

@@ -156,8 +156,7 @@ def test_a_read_that_waits_for_the_database_leaves_the_others_their_threads(
     start_metalake: StartMetalake, migrated_postgres_url: str
 ) -> None:
     """Two threads for short reads: four readers of a locked table do not keep them."""
-    environment = {"METALAKE_WORKERS": "1", "METALAKE_READ_THREADS": "2"}
-    server = start_metalake(METALAKE_DATABASE_URL=migrated_postgres_url, **environment)
+    server = start_metalake(METALAKE_DATABASE_URL=migrated_postgres_url, METALAKE_READ_THREADS="2")
     headers = {"Authorization": basic("admin", server.admin_password)}
 
     def get(path: str) -> int:
