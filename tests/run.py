@@ -32,7 +32,7 @@ from tests.shared import VARIABLE, shared_servers  # noqa: E402
 PASSED, NOTHING_COLLECTED = 0, 5
 OF_EVERY_DAY = ("hive-2.3.9", "iceberg-spark")  # the jars without which tests of every day skip
 SLOWEST = 20
-WORKERS = min(8, (os.cpu_count() or 1) + 1)  # one more than processors: a tenth of the time is waiting for others
+WORKERS = 2  # three save a tenth of the time, and are too many for a metastore that others keep busy, too
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +\S")
 SUMMARY = re.compile(r"^=*\s*(?:\d+ [a-z]+(?:, )?|no tests ran)+.* in [\d.:]+s")
 

@@ -25,6 +25,7 @@ from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive_like.meaning import POINTER
 
+LOOKS = 4  # in a busy metastore something is dropped during two in a row now and then
 LOOK_SECONDS = 8.0  # of a call's 30 seconds; a listing that takes longer stops and is incomplete
 AT_ONCE = 500
 ALL = "*"
@@ -115,12 +116,13 @@ class Folders:
 def listed(metastore: Metastore) -> Folders:
     """The places of all tables and databases. Raises ProviderUnavailable if a retry may succeed.
 
-    A metastore ends a listing with an error if something in it is dropped meanwhile, so it is asked twice.
+    A metastore ends a listing with an error if something in it is dropped meanwhile, so it is asked again.
     """
     until = time.monotonic() + LOOK_SECONDS
-    folders = _listed_until(until, metastore)
-    if not folders.is_whole and time.monotonic() < until:
+    for _ in range(LOOKS):
         folders = _listed_until(until, metastore)
+        if folders.is_whole or time.monotonic() > until:
+            break
     return folders
 
 
