@@ -21,7 +21,7 @@ from pipelines.sealed import Sealed
 T = TypeVar("T")
 Known = dict[str, tuple[str, str]]  # identity and version by name
 ROOT = ""  # the listing of the catalog itself, whose objects are the schemas
-ENTRIES, BYTES = 500, 2**20  # of one delivery
+ENTRIES, BYTES = 100, 2**18  # of one delivery: five times as many took the server 80 MB more, and no less time
 NAMES = 100  # that are missing, in one delivery
 TIMEOUT = 120.0  # seconds for an answer of the server, which asks the outside system for each missing object
 REST = -1  # the number of the part of what is known and was not listed
