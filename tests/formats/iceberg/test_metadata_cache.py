@@ -98,7 +98,7 @@ def test_a_large_file_is_parsed_once_and_the_oldest_leaves_first() -> None:
     assert cache.of(first) is kept[0]
     cache.of(third)
     assert cache.of(first) is kept[0] and cache.of(second) is not kept[1]
-    assert cache._bytes == sum(len(content) for content, _ in cache._entries.values()) <= 4_000
+    assert cache._entries.currsize == sum(len(content) for content, _ in cache._entries.values()) <= 4_000
 
 
 def test_what_was_written_is_not_parsed_again_and_small_or_huge_files_are_not_kept() -> None:
@@ -110,7 +110,7 @@ def test_what_was_written_is_not_parsed_again_and_small_or_huge_files_are_not_ke
         cache.put(content, metadata)
         assert (cache.of(content) is metadata) == is_kept
         assert cache.of(content) == metadata
-    assert cache._bytes < 4_000 and len(cache._entries) == 1
+    assert cache._entries.currsize < 4_000 and len(cache._entries) == 1
 
 
 def test_a_file_that_cannot_be_read_is_refused_each_time() -> None:
