@@ -13,7 +13,8 @@ from authz import writing
 from catalogs.managed import pointers as managed_pointers
 from catalogs.managed import tables as managed_tables
 from catalogs.services import commits, tables
-from formats.iceberg import files
+from formats.iceberg import files, metadata_cache
+from formats.iceberg.metadata_json import parse_metadata as parse
 from metalake.errors import OutcomeUnknown, ProviderUnavailable
 from metalake.kinds import Kind
 from tests.demo import give
@@ -45,6 +46,20 @@ def test_it_works(home: Caller) -> None:
     assert answer.json["metadata"]["properties"]["k"] == "v"
     assert answer.json["metadata"]["metadata-log"][-1]["metadata-file"] == before["metadata-location"]
     assert home.get(TABLE).json == answer.json | {"config": {}}
+
+
+def test_what_this_process_wrote_is_not_parsed_again(home: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+
+    def noted(content: bytes) -> dict[str, Any]:
+        parsed.append(content)
+        return parse(content)
+
+    monkeypatch.setattr(metadata_cache, "parse_metadata", noted)
+    for value in ("v", "w"):
+        set_it = {"action": "set-properties", "updates": {"k": value}}
+        assert commit(home, set_it).json["metadata"]["properties"]["k"] == value
+    assert parsed == []
 
 
 def test_a_commit_that_changes_nothing(home: Caller) -> None:
