@@ -7,6 +7,7 @@ pytest_plugins = [
     "tests.emptying",
     "tests.replaying",
     "tests.servers",
+    "tests.databases",
     "tests.clients",
     "tests.hms",
     "tests.spark",

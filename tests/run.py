@@ -23,10 +23,10 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+from tests.databases import migrated_template  # noqa: E402
 from tests.jars import LOCKED, JarsMissing, jars  # noqa: E402
 from tests.parts import PARTS  # noqa: E402
 from tests.postgres import running_postgres  # noqa: E402
-from tests.servers import migrated_template  # noqa: E402
 from tests.shared import VARIABLE, shared_servers  # noqa: E402
 
 PASSED, NOTHING_COLLECTED = 0, 5

@@ -1,4 +1,4 @@
-"""Fixtures for what runs beside a test: Metalake as a process of its own, PostgreSQL, Redis, a browser."""
+"""Fixtures for what runs beside a test: Metalake as a process of its own, a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from tests import processes
 from tests.jars import only_one
 from tests.parts import chromium, needs
 from tests.ports import free_port
-from tests.postgres import PostgresServer, running_postgres
 from tests.shared import shared_folder
 from tests.waiting import eventually
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 ADMIN_PASSWORD = "correct horse battery"
 STORE = "metalake.sqlite3"  # in the home of a server that is told of no other
-TEMPLATE = "metalake_migrated"
 BROWSER_PATIENCE = 60_000  # ms that a browser waits for what a page is to show: on a machine that does much else, too
 MARKS = {
     "postgres": "postgres",
@@ -207,7 +205,7 @@ def running_metalake(home: Path, **environment: Any) -> Iterator[MetalakeServer]
 
 
 @cache
-def _made_once() -> Path:
+def made_once() -> Path:
     """The folder for what is made once in a run of the suite, whichever of its processes asks first."""
     folder = shared_folder()
     if folder is None:
@@ -218,7 +216,7 @@ def _made_once() -> Path:
 
 @cache
 def _collected_files() -> Path:
-    folder = _made_once()
+    folder = made_once()
     home, whole = folder / "collecting", folder / "static"
     with only_one(folder / "static.lock"):
         if not whole.exists():
@@ -231,7 +229,7 @@ def _collected_files() -> Path:
 
 @cache
 def _migrated_store() -> Path:
-    folder = _made_once()
+    folder = made_once()
     home, whole = folder / "migrating", folder / STORE
     with only_one(folder / "store.lock"):
         if not whole.exists():
@@ -286,99 +284,6 @@ def metalake_worker() -> Iterator[Callable[[MetalakeServer], subprocess.Popen[by
     yield start
     for worker in workers:
         processes.kill(worker)
-
-
-# -- PostgreSQL and Redis
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server; `postgres.create_database()` gives the URL of an empty database."""
-    if given := os.environ.get("METALAKE_TEST_POSTGRES"):  # make test starts one for all
-        yield PostgresServer(given)
-        return
-    needs("postgres")
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture
-def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """The URL of an empty PostgreSQL database of the test's own."""
-    yield from _until_the_end(postgres, postgres.create_database())
-
-
-@pytest.fixture
-def migrated_postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """The same with a migrated, empty store in it."""
-    yield from _until_the_end(postgres, migrated_database(postgres))
-
-
-def _until_the_end(postgres: PostgresServer, url: str) -> Iterator[str]:
-    yield url
-    postgres.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
-
-
-def migrated_database(postgres: PostgresServer) -> str:
-    """The URL of a database with a migrated, empty store: a copy, which saves 2 s of a server's start."""
-    return postgres.create_database(migrated_template(postgres))
-
-
-def migrated_template(postgres: PostgresServer) -> str:
-    """The name of the database that is copied, made when it is first asked for; nobody may be connected to it."""
-    folder = _made_once()
-    with only_one(folder / "template.lock"):
-        if not postgres.execute(f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
-            url = postgres.create_database()
-            migrate(prepare(folder / "migrating-postgres", METALAKE_DATABASE_URL=url))
-            postgres.execute(f"ALTER DATABASE {url.rpartition('/')[2]} RENAME TO {TEMPLATE}")
-    return TEMPLATE
-
-
-class OwnRedis:
-    """A Redis that keeps nothing on disk; it runs at once, and may be stopped and started again on its port."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        self.start()
-
-    def start(self) -> None:
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        log = self.folder / "redis.log"
-        self.process = processes.start("redis-server", command, log, self.is_ready, cwd=self.folder)
-
-    def is_ready(self) -> bool:
-        from redis import Redis
-        from redis.exceptions import ConnectionError as NotYet
-
-        with Redis(port=self.port) as client:
-            try:
-                return bool(client.ping())
-            except NotYet:
-                return False
-
-    def stop(self) -> None:
-        processes.kill(self.process)
-
-
-@pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a Redis server that keeps nothing on disk."""
-    needs("redis")
-    own = OwnRedis(tmp_path_factory.mktemp("redis"))
-    yield own.url
-    own.stop()
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[OwnRedis]:
-    """A Redis of the test's own, which it may stop."""
-    needs("redis")
-    (folder := tmp_path / "redis").mkdir()
-    own = OwnRedis(folder)
-    yield own
-    own.stop()
 
 
 # -- A browser

@@ -16,8 +16,8 @@ import pytest
 
 from tests.catalogs.races import COLUMNS
 from tests.catalogs.racing import ICEBERG, NATIVE, Answer, Client, Nodes, one_node, together, two_nodes
+from tests.databases import migrated_database
 from tests.postgres import PostgresServer
-from tests.servers import migrated_database
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]

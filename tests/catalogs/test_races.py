@@ -13,8 +13,8 @@ from tests.authz import plan_races, revocations
 from tests.catalogs import orders, races
 from tests.catalogs.pairs import Disturbance, Write, pair, pairs
 from tests.catalogs.racing import Nodes, one_node, two_nodes
+from tests.databases import migrated_database
 from tests.postgres import PostgresServer
-from tests.servers import migrated_database
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from tests import processes
+from tests.databases import OwnRedis
 from tests.jobs.serving import Serving, StartServing
-from tests.servers import MetalakeServer, OwnRedis
+from tests.servers import MetalakeServer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.redis, pytest.mark.timeout(400)]

@@ -13,9 +13,10 @@ import pytest
 
 from tests import processes
 from tests.catalogs.racing import NATIVE, Client
+from tests.databases import OwnRedis
 from tests.names import own_name
 from tests.postgres import PostgresServer
-from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, StartMetalake, prepare
+from tests.servers import REPOSITORY, MetalakeServer, StartMetalake, prepare
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

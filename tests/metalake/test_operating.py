@@ -15,9 +15,10 @@ import pytest
 
 from tests import processes
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
+from tests.databases import OwnRedis
 from tests.metalake.operating import Balancer, Load, code_of, make_load_tables, recipes, run_recipe, write_environment
 from tests.postgres import PostgresServer
-from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, StartMetalake, prepare
+from tests.servers import REPOSITORY, MetalakeServer, StartMetalake, prepare
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

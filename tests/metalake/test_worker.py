@@ -16,10 +16,11 @@ from redis import Redis
 
 from tests import processes
 from tests.catalogs.racing import ICEBERG, NATIVE, Client
+from tests.databases import OwnRedis, migrated_database
 from tests.metalake.test_durability import events, files_below, has_happened, make_table, waits_for_nothing
 from tests.parts import needs
 from tests.postgres import PostgresServer
-from tests.servers import MetalakeServer, OwnRedis, migrated_database, running_metalake
+from tests.servers import MetalakeServer, running_metalake
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(240)]

@@ -19,11 +19,12 @@ from celery import Celery
 from redis import Redis
 
 from tests.catalogs.racing import Answer, Client
+from tests.databases import OwnRedis, migrated_database
 from tests.names import own_name
 from tests.parts import needs
 from tests.postgres import PostgresServer
 from tests.providers.world import World
-from tests.servers import REPOSITORY, MetalakeServer, OwnRedis, migrated_database, on_a_migrated_store, prepare
+from tests.servers import REPOSITORY, MetalakeServer, on_a_migrated_store, prepare
 from tests.waiting import eventually
 
 CATALOGS = "/api/metalakes/demo/catalogs"
