@@ -18,7 +18,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -182,8 +182,13 @@ class Notes(MutableMapping[str, Any]):
         return json.loads(rows[0][0])
 
     def __setitem__(self, name: str, value: Any) -> None:
+        self.set_all({name: value})
+
+    def set_all(self, values: Mapping[str, Any]) -> None:
+        """Write several notes in one turn."""
+        rows = [(self.section, name, json.dumps(value)) for name, value in values.items()]
         with _board.turn() as connection:
-            connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?, ?)", (self.section, name, json.dumps(value)))
+            connection.executemany("INSERT OR REPLACE INTO note VALUES (?, ?, ?)", rows)
 
     def __delitem__(self, name: str) -> None:
         with _board.turn() as connection:

@@ -265,5 +265,4 @@ def forget_all() -> None:
     """Forget the health of all systems; calls that are under way do not count either."""
     with _lines_lock:
         names = {*_notes, *(f"{to} {of}" for to, of in _lines)}
-    for name in names:
-        _notes[name] = asdict(Health(epoch=uuid4().hex))
+    _notes.set_all(dict.fromkeys(names, asdict(Health(epoch=uuid4().hex))))

@@ -128,8 +128,8 @@ def old_hive_bench(
 @contextmanager
 def _in_metastore(hms: HiveMetastore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     faults = Faults()
-    with running_proxy(hms.port, faults) as port:
-        outside = Metastore(hms, faults, port)
+    with running_proxy(hms.port, faults) as port, hms.client() as client:
+        outside = Metastore(hms, client, faults, port)
         yield _registered("hive", outside, outside.properties, _in_haste(monkeypatch))
 
 

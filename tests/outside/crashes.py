@@ -297,8 +297,8 @@ def undisturbed(bench: Bench, write: Write) -> tuple[State, Told]:
 
 def prepared(bench: Bench, write: Write) -> State:
     """How all is before a write; a system that can be copied is prepared once, and then put back with the store."""
-    if write in bench.prepared:
-        state, rows, copy = bench.prepared[write]
+    state, rows, copy = bench.prepared.get(write, (None, None, None))
+    if copy:
         snapshot.forget()
         lines.forget_all()
         Tables.as_migrated.restore(rows)
@@ -308,10 +308,10 @@ def prepared(bench: Bench, write: Write) -> State:
     write.prepare(bench)
     AuditEntry.objects.all().delete()
     Intent.objects.all().delete()
-    state = State.of(bench)
-    if copy := bench.outside.copy():
-        bench.prepared[write] = state, Tables.as_migrated.rows(), copy
-    return state
+    if state is None:  # the same each time: what differs from one making to the next is left out of it
+        copy = bench.outside.copy()
+        bench.prepared[write] = State.of(bench), Tables.as_migrated.rows() if copy else None, copy
+    return bench.prepared[write][0]
 
 
 def ended(bench: Bench, write: Write, before: State, after: State) -> Intent:

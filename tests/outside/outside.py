@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, ClassVar
 
 import orjson
 from django.conf import settings
+from hive_metastore.ThriftHiveMetastore import Client
 from hive_metastore.ttypes import (
     Database,
     FieldSchema,
@@ -57,8 +58,8 @@ class Outside(ABC):
     def objects(self) -> dict[str, Remote]:
         """Schemas and tables."""
 
-    def beside(self) -> set[tuple[str, str]]:
-        """What else is there, and has no row here."""
+    def beside(self, objects: dict[str, Remote]) -> set[tuple[str, str]]:
+        """What else is there beside these objects, and has no row here."""
         return set()
 
     @abstractmethod
@@ -159,69 +160,62 @@ class Metastore(Outside):
     provider = "hive"
     endings = (*ANSWERS, "broken", "broken after", "down after")
 
-    def __init__(self, hms: HiveMetastore, faults: Faults, port: int) -> None:
-        self.hms, self.faults = hms, faults
+    def __init__(self, hms: HiveMetastore, client: Client, faults: Faults, port: int) -> None:
+        """`client` is for looking and putting; its first request on a new connection would take longer than others."""
+        self._client, self.faults = client, faults
         self._lake = Path(settings.METALAKE_HOME) / "warehouse" / f"of-{hms.port}"  # its own, since it is emptied
         self.properties = {
             "metastore.uris": f"thrift://{hms.host}:{port}",
             "nested-namespaces": "true",
             "warehouse": self._lake.as_uri(),
         }
-        with hms.client() as client:
-            if FOREIGN not in client.get_all_databases():
-                client.create_database(Database(name=FOREIGN))
-                client.create_table(_hive_table(FOREIGN, "staff"))
+        if FOREIGN not in client.get_all_databases():
+            client.create_database(Database(name=FOREIGN))
+            client.create_table(_hive_table(FOREIGN, "staff"))
         super().__init__()
 
     def objects(self) -> dict[str, Remote]:
         found = {}
-        with self.hms.client() as client:
-            for schema in client.get_all_databases():
-                found[schema] = schema_of(client.get_database(schema))
-                names = client.get_all_tables(schema)
-                for table in client.get_table_objects_by_name(schema, names) if names else ():
-                    found[f"{schema}{LEVELS}{table.tableName}"] = table_of(table)
+        for schema in self._client.get_all_databases():
+            found[schema] = schema_of(self._client.get_database(schema))
+            names = self._client.get_all_tables(schema)
+            for table in self._client.get_table_objects_by_name(schema, names) if names else ():
+                found[f"{schema}{LEVELS}{table.tableName}"] = table_of(table)
         return found
 
-    def beside(self) -> set[tuple[str, str]]:
+    def beside(self, objects: dict[str, Remote]) -> set[tuple[str, str]]:
         """Partitions, and the first metadata file of each Iceberg table of ours."""
         found = {("file", UUID.sub("uuid", str(path))) for path in self._lake.rglob("00000-*.metadata.json")}
-        with self.hms.client() as client:
-            for schema in client.get_all_databases():
-                names = client.get_all_tables(schema)
-                for table in client.get_table_objects_by_name(schema, names) if names else ():
-                    keys = hive_table_of(table).partition_keys
-                    for each in client.get_partitions(schema, table.tableName, -1) if keys else ():
-                        one = partition_of(keys, each)
-                        found.add((f"{schema}.{table.tableName}/{one.name}", self.plain(one.definition)))
+        for schema, table in partitioned(objects):
+            keys = hive_table_of(self._client.get_table(schema, table)).partition_keys
+            for each in self._client.get_partitions(schema, table, -1):
+                one = partition_of(keys, each)
+                found.add((f"{schema}.{table}/{one.name}", self.plain(one.definition)))
         return found
 
     def reset(self) -> None:
         """The locks of processes that ended go, too: a metastore itself drops them after some minutes."""
         self.heal()
-        with self.hms.client() as client:
-            for lock in {each.lockid for each in client.show_locks(ShowLocksRequest()).locks}:
-                client.unlock(UnlockRequest(lock))
-            for name in client.get_all_databases():
-                if not is_foreign(name):
-                    client.drop_database(name, True, True)
+        for lock in {each.lockid for each in self._client.show_locks(ShowLocksRequest()).locks}:
+            self._client.unlock(UnlockRequest(lock))
+        for name in self._client.get_all_databases():
+            if not is_foreign(name):
+                self._client.drop_database(name, True, True)
         rmtree(self._lake, ignore_errors=True)
 
     def changes(self, request: str) -> bool:
         return request.startswith(("create", "alter", "drop", "add"))
 
     def put_schema(self, name: str) -> None:
-        with self.hms.client() as client:
-            client.create_database(Database(name=name, parameters={"team": "others"}))
+        self._client.create_database(Database(name=name, parameters={"team": "others"}))
 
     def put_table(self, schema: str, name: str, path: bool = False) -> None:
         """Made by somebody else; with a path in its storage, as Spark makes its own."""
-        with self.hms.client() as client:
-            client.create_table(_hive_table(schema, name))
-            if path:
-                table = client.get_table(schema, name)
-                table.sd.serdeInfo.parameters["path"] = table.sd.location
-                client.alter_table(schema, name, table)
+        self._client.create_table(_hive_table(schema, name))
+        if path:
+            table = self._client.get_table(schema, name)
+            table.sd.serdeInfo.parameters["path"] = table.sd.location
+            self._client.alter_table(schema, name, table)
 
     def put_iceberg(self, schema: str, name: str) -> None:
         """Made by somebody else, in a place where this server may read and write files."""
@@ -229,8 +223,15 @@ class Metastore(Outside):
         table = _hive_table(schema, name)
         table.tableType, table.sd.location = "EXTERNAL_TABLE", pointer.rpartition("/metadata/")[0]
         table.parameters = {"EXTERNAL": "TRUE", **parameters}
-        with self.hms.client() as client:
-            client.create_table(table)
+        self._client.create_table(table)
+
+
+def partitioned(objects: dict[str, Remote]) -> Iterator[tuple[str, str]]:
+    """Schema and name of each table with partitions."""
+    for name, one in objects.items():
+        if one.definition.get("partition_keys"):
+            schema, _, table = name.partition(LEVELS)
+            yield schema, table
 
 
 def _hive_table(schema: str, name: str) -> Table:
@@ -308,15 +309,12 @@ class AwsGlue(Outside):
                 found[f"{schema.name}{LEVELS}{table.name}"] = table
         return found
 
-    def beside(self) -> set[tuple[str, str]]:
+    def beside(self, objects: dict[str, Remote]) -> set[tuple[str, str]]:
         """Partitions, and files but for metadata that a commit wrote: the next one may be on its way to them."""
         found = {("file", UUID.sub("uuid", key)) for key in self.files() if "/metadata/00000-" in key}
-        for name, table in self.objects().items():
-            schema, _, leaf = name.partition(LEVELS)
-            for each in (
-                self._direct.partitions.list([schema], leaf).items if table.definition.get("partition_keys") else ()
-            ):
-                found.add((f"{schema}.{leaf}/{each.name}", self.plain(each.definition)))
+        for schema, table in partitioned(objects):
+            for each in self._direct.partitions.list([schema], table).items:
+                found.add((f"{schema}.{table}/{each.name}", self.plain(each.definition)))
         return found
 
     def files(self) -> set[str]:

@@ -119,9 +119,9 @@ class Bench:
         }
 
     def there(self) -> set[tuple[Any, ...]]:
-        objects = self.outside.objects().items()
-        return {(name, self._plain(one.definition)) for name, one in objects if not is_foreign(name)} | {
-            each for each in self.outside.beside() if not is_foreign(each[0])
+        objects = self.outside.objects()
+        return {(name, self._plain(one.definition)) for name, one in objects.items() if not is_foreign(name)} | {
+            each for each in self.outside.beside(objects) if not is_foreign(each[0])
         }
 
     def _plain(self, definition: dict[str, Any] | None) -> str | None:
