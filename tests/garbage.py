@@ -19,3 +19,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(FEWEST, 10, 10)
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """What the run leaves ends with its process; pytest would look through all of it twice more, for seconds."""
+    gc.freeze()

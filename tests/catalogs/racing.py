@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from http.client import HTTPConnection
@@ -113,16 +114,34 @@ def doors_beside(clients: Sequence[Client]) -> list[psutil.Process]:
 
 def takers(connections: Sequence[HTTPConnection], processes: Sequence[psutil.Process]) -> list[int]:
     """Which of the processes has the other end of each connection."""
-    addresses = [connection.sock.getsockname()[:2] for connection in connections]
-    taken: dict[tuple[str, int], int] = {}
+    ports = [connection.sock.getsockname()[1] for connection in connections]
+    taken: dict[int, int] = {}
 
     def are_taken() -> bool:
-        ends = ((process.pid, end.raddr) for process in processes for end in process.net_connections("tcp4"))
-        taken.update({tuple(end): pid for pid, end in ends if end})
-        return taken.keys() >= set(addresses)
+        sockets = _other_ends(set(ports) - taken.keys())
+        for process in processes:
+            taken.update({sockets[link]: process.pid for link in _open_files(process) if link in sockets})
+        return taken.keys() >= set(ports)
 
     assert eventually(are_taken), "nobody took a connection"
-    return [taken[address] for address in addresses]
+    return [taken[port] for port in ports]
+
+
+def _other_ends(ports: Set[int]) -> dict[str, int]:
+    """The sockets of this machine whose peers have these ports, as /proc spells them (proc(5)); psutil would read all
+    of them again for each process, and thousands of them have ended already.
+    """
+    wanted = {f"0100007F:{port:04X}": port for port in ports}
+    lines = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
+    return {
+        f"socket:[{inode}]": wanted[peer] for _, _, peer, *_, inode in (line[:10] for line in lines) if peer in wanted
+    }
+
+
+def _open_files(process: psutil.Process) -> Iterator[str]:
+    for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            yield os.readlink(descriptor)
 
 
 @dataclass

@@ -227,7 +227,8 @@ def pages(world: World) -> Heard:
 def operators(world: World) -> Heard:
     client = Client()
     assert client.login(username="admin", password=PASSWORD)
-    for model in django_admin.site._registry:
+    with_rows = [model for model in django_admin.site._registry if model._default_manager.exists()]
+    for model in with_rows:  # the page of an empty table says nothing of a catalog
         base = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         path = reverse(f"{base}_changelist")
         for query in ("", "?q=flights"):
