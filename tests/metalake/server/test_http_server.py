@@ -43,7 +43,8 @@ class Place:
             self.loop.add_reader(handover.out_of, self.take_over, handover)
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
-        self.loop.run_until_complete(self.loop.create_server(lambda: Connection(self.server), sock=listener))
+        accepting = self.loop.create_server(lambda: Connection(self.server), sock=listener)
+        self.accepting = self.loop.run_until_complete(accepting)
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -58,7 +59,18 @@ class Place:
         looking = self.loop.create_task(self._look())
         self.loop.run_forever()
         looking.cancel()
-        self.loop.run_until_complete(asyncio.wait([looking]))
+        self.loop.run_until_complete(self._end(looking))
+        # What is left in a loop closes files whose numbers others have meanwhile, when Python collects its garbage.
+        self.loop.close()
+
+    async def _end(self, looking: asyncio.Task[None]) -> None:
+        """Close every connection, once no thread of the server does anything more."""
+        self.accepting.close()
+        while not self.server.is_idle:
+            for connection in list(self.server.connections):
+                connection.transport.abort()
+            await asyncio.sleep(0.01)
+        await asyncio.wait([looking])
 
     async def _look(self) -> None:
         while True:
@@ -117,6 +129,7 @@ def opened(handover: Handover | None = None, takes_over: bool = False, **changed
             place.go.set()
             place.loop.call_soon_threadsafe(place.loop.stop)
             place.thread.join(10)
+            assert place.loop.is_closed()
 
 
 @pytest.fixture
