@@ -12,9 +12,11 @@ Systems may know more of their own. After the process has ended nothing it asks 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
 
+T = TypeVar("T")
 PATIENCE = 60  # seconds for what waits for `heal`, which every test calls
 
 
@@ -80,6 +82,8 @@ class Faults:
             fault = self._of.pop(number, "")
             if not fault and self._away and number >= self._away[0]:
                 fault = self._away[1]
+            if fault.startswith("slow"):
+                self._waiting += 1  # from now on, since it may be healed before it is applied
             if not fault.startswith("killed"):
                 return fault
             self.process_ended = True
@@ -89,14 +93,12 @@ class Faults:
         """To be done at `heal`."""
         self._late.append(arrive)
 
-    @contextmanager
-    def delayed(self) -> Iterator[None]:
-        """Waits for `heal`, which waits for what is done inside."""
-        with self._lock:
-            self._waiting += 1
+    def slow(self, apply: Callable[[], T], *, arrives: bool) -> T:
+        """What `apply` answers, not before `heal`, which waits for it; what does not arrive is applied only then."""
         try:
+            answers = [apply()] if arrives else []
             assert self._slow.healed.wait(PATIENCE), "nobody healed it"
-            yield
+            return answers[0] if arrives else apply()
         finally:
             with self._lock:
                 self._waiting -= 1

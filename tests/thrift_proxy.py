@@ -97,13 +97,8 @@ def _answer(request: Message, upstream: Metastore, faults: Faults, metastore: in
             pass
         case "late":
             faults.arrive_late(lambda: _apply(request, metastore))
-        case "slow":
-            answer = upstream.answer(request)
-            with faults.delayed():
-                return answer
-        case "slow, dropped":
-            with faults.delayed():
-                return upstream.answer(request)
+        case "slow" | "slow, dropped" as fault:
+            return faults.slow(lambda: upstream.answer(request), arrives=fault == "slow")
         case "broken":
             return _failure(request)
         case "broken after":

@@ -293,13 +293,10 @@ class AwsGlue(Outside):
         self.faults.arrive_late(lambda: apply(lambda *_: None))
 
     def _slow(self, apply: Apply, start_response: Callable[..., Any]) -> list[bytes]:
-        answer = apply(start_response)
-        with self.faults.delayed():
-            return answer
+        return self.faults.slow(lambda: apply(start_response), arrives=True)
 
     def _slow_dropped(self, apply: Apply, start_response: Callable[..., Any]) -> list[bytes]:
-        with self.faults.delayed():
-            return apply(start_response)
+        return self.faults.slow(lambda: apply(start_response), arrives=False)
 
     def objects(self) -> dict[str, Remote]:
         found = {}

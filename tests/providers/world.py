@@ -80,15 +80,11 @@ class World:
         if name == "late":
             self._delay(act, float(value) if value else None)
             raise silence(verb)
-        if name == "slow, dropped":
-            with self.faults.delayed():
-                return self._apply(act)
-        if name == "slow" and value:
+        if fault in ("slow", "slow, dropped"):
+            return self.faults.slow(lambda: self._apply(act), arrives=fault == "slow")
+        if name == "slow":
             time.sleep(float(value))
         answer = self._apply(act)
-        if fault == "slow":
-            with self.faults.delayed():
-                return answer
         if name == "twice":
             answer = self._apply(act)
         if name == "lost":
