@@ -2,10 +2,13 @@
 
 Django's own way (`flush`) empties every table, full or not, and then makes all content types and permissions anew,
 which takes longer than most tests. Here only tables that differ from what the migrations left are touched.
+
+A walk that a test began in this process is waited for: it would ask the database of the next test.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -14,6 +17,14 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 
 Rows = list[tuple[Any, ...]]
+PATIENCE = 5.0  # seconds; some tests leave a walk that stands still until its system is healed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "refresh":
+            thread.join(PATIENCE)
 
 
 class Tables:
