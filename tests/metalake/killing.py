@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -163,7 +164,7 @@ def ask_throughout(
         thread.start()
     try:
         end = time.monotonic() + seconds
-        while time.monotonic() + every < end:
+        for _ in range(ceil(seconds / every) - 1):  # however slow the machine is
             time.sleep(every)
             disturb(outcome)
         time.sleep(max(0.0, end - time.monotonic()))
