@@ -8,9 +8,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from operator import itemgetter
 from typing import Any, TypeVar
 
 import orjson
@@ -31,7 +30,6 @@ KNOWN = 100_000  # rows of the small tables that a process remembers
 
 T = TypeVar("T")
 _COLUMNS = 7
-_values = itemgetter(slice(_COLUMNS))
 
 
 class Writer(threading.Thread):
@@ -82,18 +80,15 @@ class Writer(threading.Thread):
     def _write_all(self, counts: Counts) -> None:
         left = dict(counts)
         try:
-            # In the order of the key: neighbours go to one page of its index, and all processes lock alike.
-            rows = [
-                row for some in batches(counts, AT_ONCE) for row in self._rows({each: counts[each] for each in some})
-            ]
-            for some_rows in batches(sorted(rows, key=_values), AT_ONCE):
-                self._add([_values(row) for row in some_rows])
-                for *_, question in some_rows:
+            for some in batches(counts, AT_ONCE):
+                self._add({question: counts[question] for question in some})
+                for question in some:
                     del left[question]
         finally:
             asked.put_back(left)
 
-    def _add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _add(self, counts: Counts) -> None:
+        rows = sorted(self._rows(counts))  # processes that write the same rows lock them in the same order
         values = ", ".join([f"({', '.join(['%s'] * _COLUMNS)})"] * len(rows))
         with connection.cursor() as cursor:
             cursor.execute(  # only placeholders are put into the text
@@ -104,14 +99,13 @@ class Writer(threading.Thread):
                 [value for row in rows for value in row],
             )
 
-    def _rows(self, counts: Counts) -> Iterator[tuple[Any, ...]]:
-        """The columns of each row, and the question that it counts."""
+    def _rows(self, counts: Counts) -> Iterator[tuple[int, ...]]:
         callers = self._ids(UseCaller, {_caller_key(each): each for each in counts}, _caller)
         objects = self._ids(UseObject, {each.object: each for each in counts}, _object)
         questions = self._ids(UseQuestion, {_question_key(each): each for each in counts}, _question)
         for each, count in counts.items():
             about, caller, question = objects[each.object], callers[_caller_key(each)], questions[_question_key(each)]
-            yield each.hour, about, caller, question, count.times, *_seconds(each, count), each
+            yield each.hour, about, caller, question, count.times, *_seconds(each, count)
 
     def _ids(
         self, model: Any, wanted: Mapping[Any, Question], made: Callable[[Question], dict[str, Any]]
