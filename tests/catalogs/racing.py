@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from http.client import HTTPConnection
@@ -20,6 +19,7 @@ import orjson
 import psutil
 import psycopg
 
+from tests.connections import clients_of
 from tests.servers import ADMIN_PASSWORD, STORE, MetalakeServer, doors_of, on_a_migrated_store, prepare
 from tests.waiting import eventually
 
@@ -118,30 +118,12 @@ def takers(connections: Sequence[HTTPConnection], processes: Sequence[psutil.Pro
     taken: dict[int, int] = {}
 
     def are_taken() -> bool:
-        sockets = _other_ends(set(ports) - taken.keys())
         for process in processes:
-            taken.update({sockets[link]: process.pid for link in _open_files(process) if link in sockets})
+            taken.update(dict.fromkeys(clients_of(process.pid) & set(ports), process.pid))
         return taken.keys() >= set(ports)
 
     assert eventually(are_taken), "nobody took a connection"
     return [taken[port] for port in ports]
-
-
-def _other_ends(ports: Set[int]) -> dict[str, int]:
-    """The sockets of this machine whose peers have these ports, as /proc spells them (proc(5)); psutil would read all
-    of them again for each process, and thousands of them have ended already.
-    """
-    wanted = {f"0100007F:{port:04X}": port for port in ports}
-    lines = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
-    return {
-        f"socket:[{inode}]": wanted[peer] for _, _, peer, *_, inode in (line[:10] for line in lines) if peer in wanted
-    }
-
-
-def _open_files(process: psutil.Process) -> Iterator[str]:
-    for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # closed meanwhile
-            yield os.readlink(descriptor)
 
 
 @dataclass

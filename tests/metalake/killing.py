@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from math import ceil
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,6 +20,7 @@ import orjson
 import psutil
 
 from pipelines.rest import Client
+from tests.connections import clients_of
 from tests.servers import MetalakeServer
 
 NATIVE, ICEBERG = "/api/metalakes/demo/catalogs/lake", "/iceberg/demo/v1/lake"
@@ -214,15 +214,3 @@ def exchange(server: MetalakeServer) -> Callable[[Outcome], None]:
         os.kill(server.process.pid, signal.SIGHUP)
 
     return hang_up
-
-
-def clients_of(pid: int) -> frozenset[int]:
-    """The other ends' ports of the TCP connections that a process holds (proc_pid_fd(5), proc_net_tcp(5))."""
-    held = set()
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            held.add(os.readlink(entry))
-        except FileNotFoundError:
-            continue
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return frozenset(int(row[2].rpartition(":")[2], 16) for row in rows if f"socket:[{row[9]}]" in held)

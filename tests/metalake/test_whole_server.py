@@ -19,6 +19,7 @@ from benchmarks.http import basic
 from metalake import refusals
 from providers import lines
 from tests.catalogs.test_hanging_storage import Silence
+from tests.connections import clients_of
 from tests.ports import free_port
 from tests.servers import ADMIN_PASSWORD, MetalakeServer, StartMetalake
 from tests.waiting import eventually
@@ -67,7 +68,7 @@ def one_in_each(server: MetalakeServer, number: int = 2) -> list[Process]:
         connection.getresponse().read()
         here = connection.sock.getsockname()[1]
         for process in processes_of(server):
-            if any(other.raddr and other.raddr.port == here for other in process.net_connections()):
+            if here in clients_of(process.pid):
                 found.setdefault(process.pid, Process(process.pid, connection))
         return len(found) == number
 
