@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metalake_client.failures import Failure
+from metalake_client.rest import Client
 from pipelines.results import KEY, UNIT
+from tests.names import own_name
 from tests.pipelines import test_access_review, test_audit_rollup, test_view_check
 from tests.pipelines.conftest import Lab
 from tests.pipelines.submitting import Submitted
@@ -35,6 +37,9 @@ class Case:
 
 def begin_review(lab: Lab) -> Change:
     test_access_review.small_world(lab)
+    token = lab.admin.call("POST", "tokens", body={"name": own_name("t"), "user": "mia"})["token"]["secret"]
+    table = ("catalogs", "lake", "schemas", "travel", "tables", "airports")
+    Client(lab.server.url, token=token).call("GET", "metalakes", lab.metalake, *table)  # which its role needs
     airports = ("table", "lake.travel.airports", ["select_table"])
     return lambda number: test_access_review.make_role(lab, f"more{number}", "mia", [airports])
 
