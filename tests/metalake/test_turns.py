@@ -1,18 +1,23 @@
-"""Writers of one process wait for each other in turn, and no longer than a transaction waits for a lock."""
+"""Writers wait for each other in turn, threads and processes, and no longer than a transaction waits for a lock."""
 
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
-from metalake.sqlite import base
+from metalake.sqlite import base, turns
+from metalake.sqlite.turns import Processes, Turn
+from tests.waiting import eventually
 
 WAIT = 0.3  # seconds that a transaction of these tests waits
 
@@ -133,3 +138,103 @@ def test_who_waits_longest_is_next(store: list[base.DatabaseWrapper]) -> None:
     for writer in writers:
         writer.join(timeout=30)
     assert served == [*range(len(others))]
+
+
+OTHER = """
+import sys, time
+from metalake.sqlite.turns import Processes
+turns = Processes(sys.argv[1])
+for line in sys.stdin:
+    if line == "take\\n":
+        assert turns.take(time.monotonic() + 60)
+        print("has", flush=True)
+    else:
+        turns.give()
+"""
+
+
+@contextmanager
+def another_process(store: Path) -> Iterator[subprocess.Popen[str]]:
+    """One that takes and gives the turn of a store as it is told."""
+    command = [sys.executable, "-c", OTHER, f"{store}-turns"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as other:
+        yield other
+        other.kill()
+
+
+def tell(other: subprocess.Popen[str], word: str) -> None:
+    assert other.stdin is not None
+    other.stdin.write(f"{word}\n")
+
+
+def has_it(other: subprocess.Popen[str]) -> bool:
+    assert other.stdout is not None
+    return other.stdout.readline() == "has\n"
+
+
+def is_next(store: Path) -> bool:
+    """Whether some process is the next one there, as a third process sees it."""
+    look = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(sys.argv[2]))"
+    command = [sys.executable, "-c", look, f"{store}-turns", str(Processes.NEXT)]
+    return subprocess.run(command, stderr=subprocess.DEVNULL).returncode != 0
+
+
+def test_a_process_that_waits_is_before_one_that_just_wrote(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    own = Processes(f"{store}-turns")
+    assert own.take(0)
+    with another_process(store) as other:
+        tell(other, "take")
+        assert eventually(lambda: is_next(store))
+        own.give()
+        assert not own.take(time.monotonic()), "it was there before the one that waited"
+        assert has_it(other)
+        tell(other, "give")
+        assert own.take(time.monotonic() + 60)
+
+
+def test_what_a_killed_process_had_is_free(tmp_path: Path) -> None:
+    with another_process(tmp_path / "store") as other:
+        tell(other, "take")
+        assert has_it(other)
+    assert Processes(f"{tmp_path / 'store'}-turns").take(time.monotonic() + 60)
+
+
+@pytest.mark.parametrize(("stint", "order"), [(0.0, ["other", "second"]), (60.0, ["second", "other"])])
+def test_threads_write_one_after_the_other_until_another_process_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stint: float, order: list[str]
+) -> None:
+    monkeypatch.setattr(turns, "STINT", stint)
+    store, served = tmp_path / "store", list[str]()
+    turn = Turn(str(store))
+    assert turn.take(0)
+
+    def write() -> None:
+        assert turn.take(60)
+        served.append("second")
+        turn.give()
+
+    with another_process(store) as other:
+        second = threading.Thread(target=write)
+        second.start()
+        tell(other, "take")
+        assert eventually(lambda: bool(turn._waiting) and is_next(store))
+        turn.give()
+        if stint:
+            second.join(60)
+        assert has_it(other)
+        served.append("other")
+        tell(other, "give")
+        second.join(60)
+    assert served == order
+
+
+def test_who_gives_up_waiting_for_another_process_leaves_the_turn_to_others(tmp_path: Path) -> None:
+    turn = Turn(str(tmp_path / "store"))
+    with another_process(tmp_path / "store") as other:
+        tell(other, "take")
+        assert has_it(other)
+        assert not turn.take(0.01)
+        tell(other, "give")
+        assert turn.take(60)
+        turn.give()

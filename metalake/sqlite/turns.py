@@ -1,0 +1,131 @@
+"""Who writes next to a SQLite store: first among the threads of a process, then among the processes.
+
+SQLite itself has no order: who waits in it sleeps up to 0.1 s between two looks, and whoever comes meanwhile is served
+before. So one thread or one whole process waited for seconds while others went on. SQLite's own lock is what keeps
+writers apart; these turns only say who tries. Source: sqlite3_busy_timeout, and the delays of its busy handler.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections import deque
+
+STINT = 0.02  # seconds for which the threads of a process write one after the other, before another process may
+LOOK = 0.001  # seconds between two looks of the one thread of a process that waits for other processes
+
+
+class Turn:
+    """The turn to write to a store: it goes to the thread that waits longest, not to one that comes when it is free."""
+
+    def __init__(self, store: str) -> None:
+        self._processes = Processes(f"{store}-turns")
+        self._lock = threading.Lock()
+        self._waiting = deque[threading.Lock]()
+        self._is_busy = False  # a thread has the turn
+        self._is_ours = False  # this process has it among the processes
+        self._ends = 0.0  # when another process may have it
+
+    def take(self, seconds: float) -> bool:
+        """Whether it came within that time."""
+        until = time.monotonic() + seconds
+        if not self._take_here(seconds):
+            return False
+        if self._is_ours:  # since the thread before had it
+            return True
+        if not self._processes.take(until):
+            self.give()
+            return False
+        self._is_ours, self._ends = True, time.monotonic() + STINT
+        return True
+
+    def give(self) -> None:
+        with self._lock:
+            waiting = self._waiting.popleft() if self._waiting else None
+            if self._is_ours and (waiting is None or time.monotonic() > self._ends):
+                self._is_ours = False
+                self._processes.give()
+            if waiting is None:
+                self._is_busy = False
+            else:
+                waiting.release()
+
+    def _take_here(self, seconds: float) -> bool:
+        with self._lock:
+            if not self._is_busy:
+                self._is_busy = True
+                return True
+            own = threading.Lock()
+            own.acquire()
+            self._waiting.append(own)
+        if own.acquire(timeout=seconds):
+            return True
+        with self._lock:
+            came = own not in self._waiting  # in this moment
+            if not came:
+                self._waiting.remove(own)
+            return came
+
+
+class Processes:
+    """The turn of a process among others: a file beside the store, with one lock for the turn and one for who is next.
+
+    Who waits for the turn is next, and all others wait to be that; so a process that just wrote is behind them. The
+    system frees the locks of a process that is killed.
+    """
+
+    TURN, NEXT = 0, 1  # bytes of the file
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None  # open while this process has the turn or waits for it
+
+    def take(self, until: float) -> bool:
+        """Whether it came by then, in seconds of time.monotonic(); where no file can be, it always comes."""
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:  # SQLite itself says what is wrong with the folder
+            return True
+        if self._lock(self.NEXT, until) and self._lock(self.TURN, until):
+            self._free(self.NEXT)
+            return True
+        self.give()
+        return False
+
+    def give(self) -> None:
+        """Close the file, which frees its locks (fcntl(2))."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    def _lock(self, byte: int, until: float) -> bool:
+        while True:
+            try:
+                fcntl.lockf(self._opened, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            except (BlockingIOError, PermissionError):  # which of the two is the system's choice (fcntl(2))
+                if time.monotonic() >= until:
+                    return False
+                time.sleep(LOOK)
+            else:
+                return True
+
+    def _free(self, byte: int) -> None:
+        fcntl.lockf(self._opened, fcntl.LOCK_UN, 1, byte)
+
+    @property
+    def _opened(self) -> int:
+        assert self._file is not None
+        return self._file
+
+
+class Turns(dict[str, Turn]):
+    """The turns of a process by store."""
+
+    def __missing__(self, store: str) -> Turn:
+        return self.setdefault(store, Turn(store))  # another thread may have been faster
+
+
+TURNS = Turns()
+os.register_at_fork(after_in_child=TURNS.clear)  # what the parent's threads were doing, no thread of a child ends
