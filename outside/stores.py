@@ -157,6 +157,7 @@ class OutsidePointers(PointerStore):
         decide = partial(iceberg.pointing, table=current.entry, location=new.location, previous=previous)
         if not iceberg.point(actor, current.entry.located, new.files, new.location, decide):
             return None
+        new.files.forget(previous)
         return TableRecord(current.table, new.location, new.content)
 
     def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:

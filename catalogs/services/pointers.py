@@ -210,6 +210,8 @@ def move_pointer(actor: Actor, model: type[Tabular], located: Located, was: str 
     claims.move(actor, new.files, located, new.files.claims(new.metadata))
     now = connection.ops.adapt_datetimefield_value(timezone.now())
     update_rows(_SAYS, [listed_comment(new.metadata), actor.name, now, located.id])
+    if was:
+        new.files.forget(was)
     return True
 
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from formats.iceberg.locations import is_local, normalise
 from formats.iceberg.metadata_json import GZIP_MAGIC, MAX_METADATA_BYTES, content_of, properties_of, unzip
-from formats.iceberg.storage import create, delete_file, make_durable, read_bytes
+from formats.iceberg.storage import create, delete_file, make_durable, read_bytes, read_small
 from metalake.errors import AlreadyExists
 
 if TYPE_CHECKING:
@@ -24,6 +24,12 @@ def read_metadata(io: FileIO, location: str, *, max_bytes: int = MAX_METADATA_BY
     normalise(location)
     content = read_bytes(io, location, max_bytes)
     return unzip(content, location, max_bytes) if content.startswith(GZIP_MAGIC) else content
+
+
+def read_small_metadata(location: str, most: int) -> bytes | None:
+    """The JSON of a metadata file of this machine of `most` bytes at most; None for any other, and for gzip."""
+    content = read_small(location, most)
+    return None if content is None or content.startswith(GZIP_MAGIC) else content
 
 
 def write_metadata(io: FileIO, metadata: Mapping[str, Any], *, version: int) -> tuple[str, bytes]:

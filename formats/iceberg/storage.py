@@ -11,6 +11,7 @@ import errno
 import logging
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
@@ -126,6 +127,24 @@ def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
             raise TooLarge(f"The file is over {max_bytes} bytes: {location}", kind="metadata-file")
         stream.seek(0)
         return bytes(stream.read(size))
+
+
+def read_small(location: str, most: int) -> bytes | None:
+    """The bytes of a file of this machine; None for whatever is more than a plain file of so many bytes at most."""
+    try:
+        file = os.open(named_path(location), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
+            return None
+        content = os.read(file, about.st_size)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return content if len(content) == about.st_size else None
 
 
 def _opened(io: FileIO, location: str) -> BinaryIO | InputStream:

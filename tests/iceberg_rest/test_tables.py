@@ -125,6 +125,21 @@ def test_of_a_table_its_current_metadata_alone_is_remembered(home: Caller) -> No
     assert METADATA.get(catalog, done["metadata-location"])
 
 
+def test_while_commits_lose_their_races_the_current_metadata_is_remembered(
+    home: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from catalogs.managed.pointers import ManagedPointers
+    from catalogs.models import Catalog
+    from providers.metadata_files import METADATA
+
+    catalog, made = Catalog.objects.get(name="lake").pk, home.make_table("a", "t")
+    monkeypatch.setattr(ManagedPointers, "swap", lambda *_: None)
+    update = {"action": "set-properties", "updates": {"k": "v"}}
+    lost = home.post("namespaces/a/tables/t", {"requirements": [], "updates": [update]})
+    assert (lost.status, "others keep committing" in lost.error[2]) == (409, True)
+    assert METADATA.get(catalog, made["metadata-location"])
+
+
 # ETags
 
 
