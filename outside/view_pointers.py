@@ -116,6 +116,7 @@ class OutsideViewPointers(CommittedPointers):
         decide = partial(_pointing, current=current, state=state, change=change)
         if not iceberg.point(actor, current.view, new.files, new.location, decide):
             return None
+        new.files.forget(current.metadata_location or "")
         return views.loaded(actor, current.view, as_published=True)
 
     def find_again(self, actor: Actor, address: Address, view: Located) -> Located:

@@ -83,13 +83,14 @@ class Processes:
         self._file: int | None = None  # open while this process has the turn or waits for it
 
     def take(self, until: float) -> bool:
-        """Whether it came by then, in seconds of time.monotonic(); where no file can be, it always comes."""
+        """Whether it came by then, in seconds of time.monotonic(); where no file can be locked, it always comes."""
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if self._lock(self.NEXT, until) and self._lock(self.TURN, until):
+                self._free(self.NEXT)
+                return True
         except OSError:  # SQLite itself says what is wrong with the folder
-            return True
-        if self._lock(self.NEXT, until) and self._lock(self.TURN, until):
-            self._free(self.NEXT)
+            self.give()
             return True
         self.give()
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import multiprocessing
 import subprocess
 import sys
@@ -237,4 +239,20 @@ def test_who_gives_up_waiting_for_another_process_leaves_the_turn_to_others(tmp_
         assert not turn.take(0.01)
         tell(other, "give")
         assert turn.take(60)
+        turn.give()
+
+
+@pytest.mark.parametrize("fails", ["open", "lock"])
+def test_where_no_file_can_be_locked_threads_take_turns_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    if fails == "lock":
+        monkeypatch.setattr(fcntl, "lockf", refuse)
+    turn = Turn(str(tmp_path / ("store" if fails == "lock" else "missing/store")))
+    for _ in range(2):
+        assert turn.take(1)
+        assert not turn.take(0.01)
         turn.give()
