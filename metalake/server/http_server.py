@@ -51,7 +51,7 @@ class HttpServer:
         self.is_closing = False
         self.sessions: Sessions | None = None
         self.reads = Pool("reads", settings.METALAKE_READ_THREADS, limits.MOST_READS, reads=True)
-        self.others = Pool("answers", settings.METALAKE_THREADS, limits.MOST_OTHERS)
+        self.others = Pool("answers", settings.METALAKE_THREADS, limits.MOST_OTHERS, niceness=limits.NICENESS)
 
     def open(self) -> None:
         connection_created.connect(_limit_statements, dispatch_uid="short reads")

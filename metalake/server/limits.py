@@ -1,4 +1,4 @@
-"""How long the server waits for its clients, and how many bytes it accepts from them."""
+"""How long the server waits for its clients, how many bytes it accepts from them, and what goes first."""
 
 from __future__ import annotations
 
@@ -21,3 +21,5 @@ PARTING = 1.0  # in which an idle client may still send a request after its proc
 MOST_CONNECTIONS = 4000  # of a process; beyond that the one that has been idle for longest is closed
 MOST_MEMORY = 256 * 1024 * 1024  # bytes of bodies and answers that a process has in memory for its clients
 MOST_READS, MOST_OTHERS = 512, 64  # requests that wait for a thread
+
+NICENESS = 5  # of the process for large requests, and of threads that may block: short reads of others go first

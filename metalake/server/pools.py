@@ -7,6 +7,8 @@ other, so that nothing slow delays reads of our own store.
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections import deque
@@ -29,8 +31,9 @@ class Pool:
     turns would cost a fifth more.
     """
 
-    def __init__(self, name: str, threads: int, most: int, *, reads: bool = False) -> None:
-        self.name, self.threads, self.most, self.reads = name, threads, most, reads
+    def __init__(self, name: str, threads: int, most: int, *, reads: bool = False, niceness: int = 0) -> None:
+        """`niceness` is added to that of its threads, so that the event loop goes first when both want a processor."""
+        self.name, self.threads, self.most, self.reads, self.niceness = name, threads, most, reads, niceness
         self.line: deque[Job] = deque()
         self.resting: list[_Rest] = []
         self.lock = threading.Lock()
@@ -63,6 +66,8 @@ class Pool:
 
     def _work(self, number: int) -> None:
         rest = _Rest()
+        if sys.platform == "linux":  # where each thread has its own (nice(2))
+            os.nice(self.niceness)
         with short_reads() if self.reads else nullcontext():
             while True:
                 job = self._next(rest)

@@ -25,7 +25,6 @@ from metalake.server.handover import Handover
 from metalake.server.http_server import HttpServer
 
 ASIDE = 0.002  # seconds for which a new connection is left to processes that have fewer connections
-NICENESS = 5  # the niceness of the process for large requests
 SWITCH = 0.001  # seconds after which a computing thread yields to the others
 
 
@@ -91,7 +90,7 @@ class ServerWorker(Worker):
     def run(self) -> None:
         sys.setswitchinterval(SWITCH)
         if self.is_for_large:
-            os.nice(NICENESS)
+            os.nice(limits.NICENESS)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve())
 

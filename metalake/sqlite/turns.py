@@ -14,7 +14,7 @@ import time
 from collections import deque
 
 STINT = 0.02  # seconds for which the threads of a process write one after the other, before another process may
-LOOK = 0.001  # seconds between two looks of the one thread of a process that waits for other processes
+LOOK = 0.003  # seconds between two looks of the one thread of a process that waits for other processes
 
 
 class Turn:

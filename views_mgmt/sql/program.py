@@ -36,7 +36,7 @@ def _limit(seconds: float, niceness: int) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(niceness)
+    os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))  # threads that ask are nicer
     sys.setrecursionlimit(DEPTH)
 
 

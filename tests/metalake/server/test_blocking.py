@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -18,7 +20,8 @@ from metalake import blocking
 from metalake.blocking import BeginAgain, TooLong, all_of, at_most, be_brief, may_block, short_reads
 from metalake.causes import unavailable
 from metalake.models import Outbox
-from metalake.server.http_server import _is_read
+from metalake.server import limits
+from metalake.server.http_server import HttpServer, _is_read
 from metalake.server.pools import Pool
 from tests.servers import StartMetalake
 from tests.waiting import eventually
@@ -91,6 +94,17 @@ def test_what_begins_as_a_short_read(method: str, target: str, is_short: bool) -
 
 
 # A pool
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all threads of a process are as nice")
+def test_threads_that_may_block_let_the_event_loop_go_first() -> None:
+    server = HttpServer(cast(Any, None), cast(Any, None))
+    of_loop, niceness = os.getpriority(os.PRIO_PROCESS, 0), dict[str, int]()
+    for pool in (server.reads, server.others):
+        pool.start()
+        pool.take(lambda name=pool.name: niceness.update({name: os.getpriority(os.PRIO_PROCESS, 0)}))
+    assert eventually(lambda: len(niceness) == 2)
+    assert niceness == {"reads": of_loop, "answers": of_loop + limits.NICENESS}
 
 
 @pytest.fixture

@@ -127,6 +127,13 @@ def test_what_is_read_in_the_background_comes_last(monkeypatch: pytest.MonkeyPat
     assert niceness == [program.LAST, program.NICENESS] and program.LAST > program.NICENESS
 
 
+@pytest.mark.parametrize("of_the_thread", [0, 5])
+def test_how_nice_the_program_is_does_not_depend_on_who_asks(of_the_thread: int) -> None:
+    shown = "from views_mgmt.sql import program; program._limit(9, 10); print(os.getpriority(os.PRIO_PROCESS, 0))"
+    asked = f"import os; os.nice({of_the_thread}); {shown}"
+    assert int(subprocess.check_output([sys.executable, "-c", asked], cwd=process.ROOT)) == 10
+
+
 def test_few_threads_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert process.CALLERS.acquire(blocking=False) and process.CALLERS.acquire(blocking=False)
     try:
