@@ -55,16 +55,16 @@ def main(arguments: list[str]) -> None:
     finish()
 
 
-def make_table(url: str, metalake: str, catalog: str, authorization: str) -> None:
+def make_table(url: str, metalake: str, catalog: str, authorization: str, columns: int = 30) -> None:
     import pyarrow as pa
 
     from pipelines.rest import Client
 
     lake = Client(url, token=authorization.removeprefix("Bearer ")).iceberg(metalake, catalog)
-    columns = pa.schema([(f"column_{n}", pa.string()) for n in range(30)])
-    table = lake.create_table(("a", "b", "c", "t"), schema=columns)
+    schema = pa.schema([(f"column_{n}", pa.string()) for n in range(columns)])
+    table = lake.create_table(("a", "b", "c", "t"), schema=schema)
     for _ in range(3):
-        table.append(columns.empty_table())
+        table.append(schema.empty_table())
 
 
 def fetch(url: str, authorization: str) -> bytes:

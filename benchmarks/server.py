@@ -51,8 +51,11 @@ def main(arguments: list[str]) -> None:
     finish()
 
 
-def fill() -> tuple[dict[str, str], str]:
-    """The paths that are requested, and the authorization of a user who may read them through a role."""
+def fill(columns: int = 30) -> tuple[dict[str, str], str]:
+    """The paths that are requested, and the authorization of a user who may read them through a role.
+
+    `columns` are those of the table that is loaded.
+    """
     from authz.callers.identity import issue_token
     from authz.models import User
     from benchmarks.load_table import make_table
@@ -71,7 +74,7 @@ def fill() -> tuple[dict[str, str], str]:
         grant(readers, privilege, [home.pk])
     make_view(owner, CATALOG, "a:b:c", "v")
     with ExitStack() as stack:
-        make_table(serve(stack).url, METALAKE, CATALOG, f"Bearer {issue_token(admin, 'bench')}")
+        make_table(serve(stack).url, METALAKE, CATALOG, f"Bearer {issue_token(admin, 'bench')}", columns)
     children(home, (f"table_{n:03}" for n in range(TABLES - 1)), Kind.TABLE, admin)
     tables = f"/iceberg/{METALAKE}/v1/{CATALOG}/namespaces/a%1Fb%1Fc/tables"
     return {"load": f"{tables}/t", "list": tables}, f"Bearer {issue_token(user, 'bench')}"
