@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, cast
 
 import psycopg
@@ -100,9 +101,13 @@ def test_what_begins_as_a_short_read(method: str, target: str, is_short: bool) -
 def test_threads_that_may_block_let_the_event_loop_go_first() -> None:
     server = HttpServer(cast(Any, None), cast(Any, None))
     of_loop, niceness = os.getpriority(os.PRIO_PROCESS, 0), dict[str, int]()
+
+    def look(name: str) -> None:
+        niceness[name] = os.getpriority(os.PRIO_PROCESS, 0)
+
     for pool in (server.reads, server.others):
         pool.start()
-        pool.take(lambda name=pool.name: niceness.update({name: os.getpriority(os.PRIO_PROCESS, 0)}))
+        pool.take(partial(look, pool.name))
     assert eventually(lambda: len(niceness) == 2)
     assert niceness == {"reads": of_loop, "answers": of_loop + limits.NICENESS}
 
