@@ -20,6 +20,12 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a disk that is well may take seconds to say so."""
+    monkeypatch.setattr(readiness, "PATIENCE", 60.0)
+
+
 def ready() -> tuple[int, dict[str, tuple[str, str]]]:
     """The status, and of each check its own and the reason."""
     answer = Client().get("/health/ready")
