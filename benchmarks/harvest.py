@@ -36,10 +36,11 @@ FASTER = 3.0
 
 @dataclass(frozen=True)
 class Turn:
-    """One walk over all: seconds of the run and until all had ended, and what the server's memory grew by in MB."""
+    """One walk over all: seconds of the run and until all had ended, and the server's memory and its growth in MB."""
 
     seconds: float
     in_all: float
+    at_start: float
     memory: float
     mapped: float
 
@@ -61,8 +62,8 @@ def main(arguments: list[str]) -> None:
         for what in ("the first time", "unchanged"):
             one, other = turn("refreshed", refresh), turn("harvested", harvest)
             for name, each in (("refresh", one), ("harvest", other)):
-                print(f"  {what}: {name} {each.seconds:.1f} s, in all {each.in_all:.1f} s", end="; the server grew by ")
-                print(f"{each.memory:.0f} MB, and {each.mapped:.0f} MB of files", flush=True)
+                print(f"  {what}: {name} {each.seconds:.1f} s, in all {each.in_all:.1f} s", end="; the server grew ")
+                print(f"from {each.at_start:.0f} by {each.memory:.0f} MB, files by {each.mapped:.0f}", flush=True)
             faster, how = one.seconds / other.seconds, f"refresh : harvest, {what}"
             if "--short" in arguments:
                 print(f"       {how}: {faster:.2g}x")
@@ -108,7 +109,7 @@ def turn(catalog: str, walk: Callable[[str, str], None]) -> Turn:
             watcher.join()
     run = RefreshRun.objects.filter(in_catalog__name=catalog).latest("started_at")
     assert run.state == RefreshRun.State.DONE and run.ended_at is not None, run.error
-    return Turn((run.ended_at - run.started_at).total_seconds(), in_all, *most)
+    return Turn((run.ended_at - run.started_at).total_seconds(), in_all, before[0], *most)
 
 
 def memory(server: MetalakeServer) -> tuple[float, float]:

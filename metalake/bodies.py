@@ -28,9 +28,14 @@ _DELIVERY = re.compile(r"/api/metalakes/[^/]+/catalogs/[^/]+/refreshes/[^/]+/par
 def limit_of(path: str) -> int:
     """The most bytes that the body of a request to this path may have."""
     wire = wire_of(path)
-    if wire == "iceberg" or (wire == "api" and _DELIVERY.fullmatch(path)):
+    if wire == "iceberg" or is_delivery(path):
         return settings.METALAKE_MAX_COMMIT_BODY
     return settings.METALAKE_MAX_PLAN_BODY if wire == "api" and _PLAN.fullmatch(path) else settings.METALAKE_MAX_BODY
+
+
+def is_delivery(path: str) -> bool:
+    """Whether a request to this path brings a part of a harvest."""
+    return _DELIVERY.fullmatch(path) is not None
 
 
 _STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')

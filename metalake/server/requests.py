@@ -18,7 +18,7 @@ from gunicorn.asgi import parser as letters
 from gunicorn.asgi.parser import PythonProtocol
 
 from metalake.addresses import is_trusted
-from metalake.bodies import limit_of
+from metalake.bodies import is_delivery, limit_of
 from metalake.server import limits
 from metalake.server.answers import Refused
 from metalake.targets import path_in
@@ -99,7 +99,7 @@ class Reader:
         self.body, self.pieces = BytesIO(), 0
         self.memory.bodies -= self.size
         self.size = 0
-        self.has_begun = self.has_head = False
+        self.has_begun = self.has_head = self.is_delivery = False
 
     def feed(self, data: bytes) -> None:
         """Raises Refused."""
@@ -147,7 +147,8 @@ class Reader:
 
     @property
     def is_large(self) -> bool:
-        return self.has_head and max(self.size, self.parser.content_length or 0) > limits.LARGE
+        """Whether it is for the process for large requests: each delivery of a harvest too, as hundreds follow."""
+        return self.is_delivery or (self.has_head and max(self.size, self.parser.content_length or 0) > limits.LARGE)
 
     @property
     def is_whole(self) -> bool:
@@ -187,7 +188,8 @@ class Reader:
         self.has_head = True
         if parser.http_version == (1, 1) and not any(name == b"host" for name, _ in parser.headers):
             raise Refused(400, "A request of HTTP/1.1 names its host in one Host header.")
-        self.most = limit_of(path_in(parser.path.decode("latin-1")))
+        path = path_in(parser.path.decode("latin-1"))
+        self.most, self.is_delivery = limit_of(path), is_delivery(path)
         length = parser.content_length or 0
         if length > self.most:
             raise Refused(413, TOO_LARGE.format(self.most))

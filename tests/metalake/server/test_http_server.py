@@ -298,6 +298,15 @@ def test_a_large_body_is_read_and_answered_by_the_other_process(pair: tuple[Plac
     assert eventually(lambda: not other.server.connections and other.server.memory.total == 0)
 
 
+def test_each_part_of_a_harvest_is_answered_by_the_other_process(pair: tuple[Place, Place]) -> None:
+    place, other = pair
+    path = "/api/metalakes/m/catalogs/c/refreshes/7"
+    assert place.ask(f"{path}/parts", "POST", b"x")[2] == b"x"
+    assert (place.threads, other.threads) == ([], ["answers"])
+    assert place.ask(f"{path}/missing", "POST", b"x")[2] == b"x"
+    assert (place.threads, other.threads) == (["answers"], ["answers"])
+
+
 def test_a_large_body_in_chunks_moves_once_it_is_large(pair: tuple[Place, Place]) -> None:
     place, other = pair
     client = place.send(head_of("POST", READ, "Transfer-Encoding: chunked"))
