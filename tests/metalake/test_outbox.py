@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -194,16 +194,26 @@ def test_two_drainers_never_hold_one_row(handle: Handle, monkeypatch: pytest.Mon
 
 
 def test_a_row_that_takes_longer_than_the_lease_stays_claimed(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "LEASE", timedelta(seconds=2))
+    monkeypatch.setattr(outbox, "LEASE", timedelta(seconds=6))
     handled: list[int] = []
+    begun, may_end = threading.Event(), threading.Event()
 
     def slow(payload: dict[str, Any]) -> None:
-        time.sleep(5)
+        begun.set()
+        may_end.wait(120)
         handled.append(payload["n"])
 
+    def due_at() -> datetime:
+        return Outbox.objects.get().due_at
+
     def late() -> int:
-        time.sleep(3)
-        return outbox.drain()
+        try:
+            assert begun.wait(60)
+            first = due_at()
+            assert eventually(lambda: due_at() > first + outbox.LEASE / 2)  # claimed again, twice
+            return outbox.drain()
+        finally:
+            may_end.set()
 
     handle(slow)
     leave(1)
