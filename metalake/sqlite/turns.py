@@ -17,7 +17,7 @@ STINT = 0.02  # seconds for which the threads of a process write one after the o
 LOOK = 0.003  # seconds between two looks of the one thread of a process that waits for other processes
 
 
-class Turn:
+class WriteTurn:
     """The turn to write to a store: it goes to the thread that waits longest, not to one that comes when it is free."""
 
     def __init__(self, store: str) -> None:
@@ -121,12 +121,12 @@ class Processes:
         return self._file
 
 
-class Turns(dict[str, Turn]):
+class WriteTurns(dict[str, WriteTurn]):
     """The turns of a process by store."""
 
-    def __missing__(self, store: str) -> Turn:
-        return self.setdefault(store, Turn(store))  # another thread may have been faster
+    def __missing__(self, store: str) -> WriteTurn:
+        return self.setdefault(store, WriteTurn(store))  # another thread may have been faster
 
 
-TURNS = Turns()
-os.register_at_fork(after_in_child=TURNS.clear)  # what the parent's threads were doing, no thread of a child ends
+WRITE_TURNS = WriteTurns()
+os.register_at_fork(after_in_child=WRITE_TURNS.clear)  # what the parent's threads were doing, no thread of a child ends
