@@ -147,7 +147,7 @@ class Reader:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is for the process for large requests: each delivery of a harvest too, as hundreds follow."""
+        """Whether the process for large requests answers it: each delivery of a harvest too, as they are many."""
         return self.is_delivery or (self.has_head and max(self.size, self.parser.content_length or 0) > limits.LARGE)
 
     @property
