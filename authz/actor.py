@@ -29,7 +29,8 @@ SERVER = _Server()  # as an event names it: no right is asked for what is only n
 class Actor:
     """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account.
 
-    `claimed` are stored groups that a trusted token puts the caller in. `active` are the roles whose ALLOWs the caller
+    `claimed` are stored groups that a trusted token puts the caller in. Of the groups in `denying` only the DENYs
+    count, as of those that a token claimed for who made a schedule. `active` are the roles whose ALLOWs the caller
     wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that the question is about, in
     seconds since 1970, None for now. `within` is the only metalake that the caller's token is accepted in, as that of a
     run is; None for all. `believed`: the `simple` authenticator accepted the name without proof; an account
@@ -41,6 +42,7 @@ class Actor:
     policy: Snapshot
     service_admin: bool = False
     claimed: tuple[int, ...] = ()
+    denying: tuple[int, ...] = ()
     active: tuple[int, ...] | None = None
     at: float | None = None
     believed: bool = False
@@ -48,17 +50,19 @@ class Actor:
 
     @cached_property
     def roles(self) -> tuple[int, ...]:
-        """The roles held directly, through a stored group or through a claimed one."""
-        stored = self.policy.roles_of(self.id)
-        if not self.claimed:
-            return stored
-        return tuple(
-            sorted({*stored, *(role for group in self.claimed for role in self.policy.group_roles.get(group, ()))})
-        )
+        """The roles whose DENYs count: held directly, or through a group that is stored, claimed or denying."""
+        return self._roles_with((*self.claimed, *self.denying))
 
     @cached_property
     def allowing_roles(self) -> tuple[int, ...]:
-        return self.roles if self.active is None else tuple(role for role in self.roles if role in self.active)
+        held = self._roles_with(self.claimed) if self.denying else self.roles
+        return held if self.active is None else tuple(role for role in held if role in self.active)
+
+    def _roles_with(self, groups: Sequence[int]) -> tuple[int, ...]:
+        stored = self.policy.roles_of(self.id)
+        if not groups:
+            return stored
+        return tuple(sorted({*stored, *(role for group in groups for role in self.policy.group_roles.get(group, ()))}))
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
@@ -78,15 +82,21 @@ class Actor:
     def mask(self, securables: Sequence[int]) -> int:
         """The mask of all that is allowed and denied to the actor on these securables, at the actor's moment."""
         mask = self.policy.mask(self.roles, securables, self.now)
-        if self.active is None:
+        if self.active is None and not self.denying:
             return mask
         allowed = self.policy.mask(self.allowing_roles, securables, self.now)
         return mask >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
 
     def as_json(self) -> dict[str, Any]:
         """The actor as it is stored or sent; `actor_from` reads it back with the policy of that later moment."""
-        stored = {"id": self.id, "name": self.name, "claimed": self.claimed, "active": self.active}
+        stored = {"id": self.id, "name": self.name, **self.standing}
         return stored if self.within is None else stored | {"within": self.within}
+
+    @property
+    def standing(self) -> dict[str, Any]:
+        """The groups and roles of this request, as what acts for the actor later keeps them (`standing_in`)."""
+        stored = {"claimed": self.claimed, "active": self.active}
+        return stored | {"denying": self.denying} if self.denying else stored
 
     def refreshed(self) -> Actor:
         """The same actor on the policy as of now: a write reads it again inside its transaction."""
@@ -118,6 +128,7 @@ def actor_from(stored: Mapping[str, Any]) -> Actor:
 
 
 def standing_in(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The claimed groups and active roles that `as_json` wrote."""
+    """The groups and active roles that `standing` wrote."""
     active = stored.get("active")
-    return {"claimed": tuple(stored.get("claimed") or ()), "active": None if active is None else tuple(active)}
+    groups = {name: tuple(stored.get(name) or ()) for name in ("claimed", "denying")}
+    return groups | {"active": None if active is None else tuple(active)}

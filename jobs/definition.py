@@ -7,7 +7,7 @@ item, so that it can add none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from metalake.errors import Invalid
@@ -34,6 +34,11 @@ def placeholders(content: Content) -> list[str]:
                     kind="job_template",
                 )
     return list(dict.fromkeys(name for field in _FILLED for text in _texts(content.get(field)) for name in _in(text)))
+
+
+def changed_fields(was: Content, is_now: Content) -> list[str]:
+    """The fields in which two contents run something else."""
+    return [name for name in sorted({*was, *is_now} - {"customFields"}) if was.get(name) != is_now.get(name)]
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -75,20 +80,14 @@ def fill(content: Content, given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _filled(text: str, given: Mapping[str, str], place: str, *, begins: bool = False) -> str:
-    """`begins`: a value at the beginning would be read as an option if it began with a dash."""
-
-    def value_of(mark: re.Match[str]) -> str:
-        value = given[mark[1]]
-        if begins and mark.start() == 0 and value.startswith("-") and not _NUMBER.fullmatch(value):
-            raise Invalid(
-                f"jobConf.{mark[1]}: {quote(value)} would be an option of the program ({place}), so it cannot begin "
-                "with a dash.",
-                kind="job_template",
-            )
-        return value
-
-    replace: Callable[[re.Match[str]], str] = value_of
-    filled = _MARK.sub(replace, text)
+    """`begins`: whether the values may not make it begin with a dash, since it would be read as an option."""
+    filled = _MARK.sub(lambda mark: given[mark[1]], text)
+    if begins and filled.startswith("-") and not text.startswith("-") and not _NUMBER.fullmatch(filled):
+        raise Invalid(
+            f"jobConf.{', '.join(_in(text))}: {quote(filled)} would be an option of the program ({place}), so it "
+            "cannot begin with a dash.",
+            kind="job_template",
+        )
     if len(filled) > LONGEST_VALUE:
         raise Invalid(f"{place} has more than {LONGEST_VALUE} characters once it is filled.", kind="job_template")
     return filled

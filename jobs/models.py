@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from catalogs.models import Catalog
 from metalake.kinds import Kind
 from metalake.models import AuditInfo, Metalake, Securable, new_id
 
@@ -31,7 +32,9 @@ class Schedule(AuditInfo):
     template = models.ForeignKey(JobTemplate, models.CASCADE, null=True, related_name="schedules")
     template_name = models.CharField(max_length=255)
     conf = models.JSONField(default=dict)
+    content = models.JSONField(null=True)  # of the template, as the owner knows it; None for one that is built in
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    standing = models.JSONField(default=dict)  # denying groups and active roles (authz.actor) of its owner's requests
     cron = models.CharField(max_length=255, blank=True)
     every = models.PositiveIntegerField(null=True, help_text="Seconds; empty where cron says when.")
     starts_at = models.DateTimeField(null=True)
@@ -65,10 +68,11 @@ class JobRun(models.Model):
     template = models.ForeignKey(JobTemplate, models.CASCADE, null=True, related_name="runs")
     template_name = models.CharField(max_length=255)
     conf = models.JSONField(default=dict)
+    content = models.JSONField(null=True)  # of the template when it was queued; None for one that is built in
     schedule = models.ForeignKey(Schedule, models.SET_NULL, null=True, related_name="runs")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     user_name = models.CharField(max_length=255)
-    standing = models.JSONField(default=dict)  # claimed groups and active roles of the request
+    standing = models.JSONField(default=dict)  # groups and active roles of the request (authz.actor)
     request_id = models.CharField(max_length=128, blank=True)
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.QUEUED)
     queued_at = models.DateTimeField(default=timezone.now)
@@ -99,6 +103,15 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.template_name} ({self.status})"
+
+
+class SystemCatalog(models.Model):
+    """Says of a catalog that jobs.services.system made it for results; no request writes this."""
+
+    catalog = models.OneToOneField(Catalog, models.CASCADE, primary_key=True, related_name="system")
+
+    def __str__(self) -> str:
+        return f"system catalog {self.catalog_id}"
 
 
 class RunLog(models.Model):

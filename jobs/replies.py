@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from authz.actor import Actor
 from jobs.models import JobRun, Schedule
 from jobs.services import schedules, system
 from jobs.services.runs import LogPart, speed
@@ -82,7 +83,7 @@ def log_reply(part: LogPart) -> dict[str, Any]:
     }
 
 
-def schedule_reply(schedule: Schedule) -> dict[str, Any]:
+def schedule_reply(actor: Actor, metalake: str, schedule: Schedule) -> dict[str, Any]:
     next_at = schedules.next_at(schedule)
     reply: dict[str, Any] = {
         "name": schedule.name,
@@ -95,6 +96,7 @@ def schedule_reply(schedule: Schedule) -> dict[str, Any]:
     moments = {"startsAt": schedule.starts_at, "endsAt": schedule.ends_at, "nextAt": next_at}
     reply |= {name: moment_text(moment) for name, moment in moments.items() if moment}
     given = {"cron": schedule.cron, "every": schedule.every, "lastFailure": schedule.last_failure}
+    given["templateChanges"] = schedules.template_changes(actor, metalake, schedule)
     return reply | {name: value for name, value in given.items() if value}
 
 

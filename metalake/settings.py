@@ -56,6 +56,8 @@ METALAKE_JOB_PATHS = tuple(env.list("METALAKE_JOB_PATHS", default=[]))
 METALAKE_JOB_ENVIRONMENT = tuple(env.list("METALAKE_JOB_ENVIRONMENT", default=[]))
 METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # by which jobs reach the server
 METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # runs at once, of a server or a worker
+_OF_ONE = 0 if METALAKE_BROKER_URL else max(1, METALAKE_JOBS - 1)
+METALAKE_JOBS_PER_METALAKE = env.int("METALAKE_JOBS_PER_METALAKE", _OF_ONE)  # of several, on all nodes; 0: any number
 METALAKE_JOB_MEMORY = env.int("METALAKE_JOB_MEMORY", 4 * 1024 * 1024 * 1024)  # of all processes of a run
 METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are kept of what a run writes
 METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
@@ -131,6 +133,8 @@ METALAKE_WAREHOUSE = warehouse(METALAKE_WAREHOUSE)
 
 if min(METALAKE_JOBS, METALAKE_JOB_DAYS - 1, METALAKE_JOB_MEMORY - (1 << 20), METALAKE_JOB_LOG - (1 << 12)) < 0:
     refuse("METALAKE_JOBS is 0 or more, METALAKE_JOB_DAYS 1; METALAKE_JOB_MEMORY and METALAKE_JOB_LOG are bytes.")
+if METALAKE_JOBS_PER_METALAKE < 0:
+    refuse("METALAKE_JOBS_PER_METALAKE is 0 or more.")
 try:
     require_apart(METALAKE_JOB_PATHS, [METALAKE_HOME, *METALAKE_FILE_LOCATIONS, METALAKE_WAREHOUSE])
 except Invalid as bad:

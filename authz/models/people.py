@@ -147,7 +147,7 @@ class Group(AuditInfo):
 class Token(models.Model):
     """A personal access token: only its SHA-256 is kept. `within`: the only metalake that it is accepted in.
 
-    `standing`: the claimed groups and active roles that its bearer acts with, as authz.actor names them; null for all.
+    `standing`: the groups and active roles that its bearer acts with, as authz.actor names them; null for all.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")

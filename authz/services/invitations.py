@@ -21,6 +21,7 @@ from django.utils import timezone
 from authz import models, operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
+from authz.callers.within import require_person
 from authz.models import AuditEntry, Member, Token, User
 from authz.name_rules import check_user_name
 from authz.passwords import count_failure, require_few_failures
@@ -54,6 +55,7 @@ class Added:
 
 def add_person(actor: Actor, metalake: str, name: str) -> Added:
     """Add a member, with an invitation if the account is new and may have one. Raises as add_user does."""
+    require_person(actor, "invites nobody")
     check_user_name(name)
 
     def act(actor: Actor, top: Located) -> Added:
@@ -71,6 +73,7 @@ def invite(actor: Actor, metalake: str, name: str) -> Invitation:
     Takes the right to manage users. Raises AlreadyExists for an account that this metalake did not make or that was
     used, Unsupported where there are no links.
     """
+    require_person(actor, "invites nobody")
     check_user_name(name)
     if not may_be_invited(name):
         raise Unsupported(_reason(name), kind="user")

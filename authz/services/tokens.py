@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from authz.actor import Actor
 from authz.callers.identity import issue_token
+from authz.callers.within import require_person
 from authz.models import Token, User
 from authz.name_rules import check_name
 from authz.writing import write
@@ -29,6 +30,7 @@ def issue(actor: Actor, name: str, expires_at: datetime | None = None, user: str
 
     A token of that name is replaced for another user; for the caller it raises AlreadyExists.
     """
+    require_person(actor, "makes no token")
     check_name(name, "token")
     if expires_at is not None and expires_at <= timezone.now():
         raise Invalid("A token's expiry lies ahead.", kind="token")
@@ -60,6 +62,7 @@ def _require_operator(actor: Actor) -> None:
 
 def list_tokens(actor: Actor) -> QuerySet[Token]:
     """The caller's tokens that are neither revoked nor expired."""
+    require_person(actor, "lists and ends no tokens")
     return _good_tokens(actor.name)
 
 

@@ -62,7 +62,9 @@ def create_catalog(
     provider: str | None,
     comment: str | None,
     properties: dict[str, str],
+    also: Callable[[Catalog], object] | None = None,
 ) -> Catalog:
+    """Register a catalog; `also` is called with its row, in the transaction that makes it."""
     checked = check_registration(name, type_, provider, properties)
     registered, system = _looked_up(checked, properties, _creating(actor, metalake).id)
 
@@ -86,6 +88,8 @@ def create_catalog(
         _insert(actor, row, registered, system)
         facts = [stands(row)]
         record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], located.id, facts, provider=provider))
+        if also is not None:
+            also(row)
         return row
 
     def hold_more() -> None:

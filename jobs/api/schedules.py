@@ -18,7 +18,9 @@ class Schedules(Endpoint):
     @answers("list_jobs", reply={"schedules": list[wire.ScheduleReply]}, id="listSchedules")
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
         """List schedules: one's own, and for the metalake's owner all."""
-        return {"schedules": [schedule_reply(row) for row in schedules.list_schedules(actor, metalake)]}
+        return {
+            "schedules": [schedule_reply(actor, metalake, row) for row in schedules.list_schedules(actor, metalake)]
+        }
 
     @answers("run_job", body=wire.ScheduleRequest, reply=SCHEDULE, id="createSchedule")
     def post(self, actor: Actor, metalake: str, body: wire.ScheduleRequest) -> dict[str, Any]:
@@ -27,19 +29,21 @@ class Schedules(Endpoint):
         row = schedules.create(
             actor, metalake, body.name, body.job_template_name, body.job_conf, when, enabled=body.enabled
         )
-        return {"schedule": schedule_reply(row)}
+        return {"schedule": schedule_reply(actor, metalake, row)}
 
 
 class Schedule(Endpoint):
     @answers("list_jobs", reply=SCHEDULE, id="getSchedule")
     def get(self, actor: Actor, metalake: str, schedule: str) -> dict[str, Any]:
         """Load a schedule."""
-        return {"schedule": schedule_reply(schedules.load(actor, metalake, schedule))}
+        return {"schedule": schedule_reply(actor, metalake, schedules.load(actor, metalake, schedule))}
 
     @answers("list_jobs", body=wire.EnableScheduleRequest, reply=SCHEDULE, id="enableSchedule")
     def patch(self, actor: Actor, metalake: str, schedule: str, body: wire.EnableScheduleRequest) -> dict[str, Any]:
         """Let a schedule start runs, or stop it; only its owner lets it start them."""
-        return {"schedule": schedule_reply(schedules.set_enabled(actor, metalake, schedule, body.enabled))}
+        return {
+            "schedule": schedule_reply(actor, metalake, schedules.set_enabled(actor, metalake, schedule, body.enabled))
+        }
 
     @answers("list_jobs", reply={"dropped": bool}, id="dropSchedule")
     def delete(self, actor: Actor, metalake: str, schedule: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -12,10 +13,12 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import SERVER, Actor, actor_from
 from authz.callers.identity import digest_of, issue_token
+from authz.locks import Lock, hold
 from authz.models import Token, User
 from authz.services.changing import enter
 from jobs.commands import Command
 from jobs.models import JobRun, RunLog
+from jobs.running.turns import has_room, in_turn
 from jobs.services import leaving
 from jobs.services.runs import command_of, run_event
 from jobs.services.system import principal_of
@@ -41,14 +44,23 @@ class Output(NamedTuple):
 
 
 def take() -> JobRun | None:
-    """Take the oldest run that waits."""
-    waiting = JobRun.objects.filter(status=Status.QUEUED)
-    for run in waiting.order_by("queued_at", "pk")[:20]:
-        fields = {"status": Status.STARTED, "started_at": timezone.now(), "worker": this_process()}
-        if leases.take(waiting, run.pk, run.fence, LEASE, **fields):
-            run.refresh_from_db()
-            return run
+    """Take the run whose turn it is."""
+    for metalake_id, user_id in in_turn():
+        with transaction.atomic():
+            hold(Lock.CHANGES, metalake_id)  # so that no other process counts its runs at the same moment
+            if has_room(metalake_id) and (run := _take_of(metalake_id, user_id)):
+                return run
     return None
+
+
+def _take_of(metalake_id: int, user_id: int) -> JobRun | None:
+    waiting = JobRun.objects.filter(status=Status.QUEUED, metalake_id=metalake_id, user_id=user_id)
+    run = waiting.order_by("queued_at", "pk").first()
+    fields = {"status": Status.STARTED, "started_at": timezone.now(), "worker": this_process()}
+    if run is None or not leases.take(waiting, run.pk, run.fence, LEASE, **fields):
+        return None
+    run.refresh_from_db()
+    return run
 
 
 def actor_of(run: JobRun) -> Actor:
@@ -70,6 +82,8 @@ def prepare(run: JobRun, folder: str) -> tuple[Command, Secrets]:
     """
     with transaction.atomic():
         template = _allowed(run)
+        if template.row is not None:
+            template = replace(template, content=run.content)  # as who started it knew it
         command = command_of(template, run.conf, run.pk, folder)
         own = _issue(run, run.user, "token_id", run.standing)
         writes = template.built_in is not None and template.built_in.writes_results

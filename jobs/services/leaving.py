@@ -10,7 +10,7 @@ from django.utils import timezone
 from authz.actor import SERVER
 from authz.models import Token
 from jobs.models import JobRun, Schedule
-from jobs.services import schedules
+from jobs.services.pinning import stop_clocks
 from jobs.services.runs import cancel_rows
 from metalake.events import Event, record
 
@@ -47,4 +47,4 @@ def hand_over_schedules(metalake_id: int, given: tuple[int | None, int | None], 
     if user_id is not None:
         rows = Schedule.objects.filter(metalake_id=metalake_id, user_id=user_id)
         rows.update(enabled=False)
-        schedules.stop(list(rows.values_list("pk", flat=True)))
+        stop_clocks(rows.values_list("pk", flat=True))

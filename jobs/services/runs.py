@@ -14,12 +14,14 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.accounts import account_of
+from authz.callers.within import require_person
 from authz.locks import Lock
 from authz.services.changing import enter
 from catalogs.services.holding import Locks, write_to
 from jobs import commands
 from jobs.definition import fill
 from jobs.models import JobRun, RunLog, Schedule
+from jobs.services.pinning import require_same
 from jobs.services.templates import KIND as TEMPLATE
 from jobs.services.templates import Template, load_template
 from metalake.context import request_id
@@ -30,7 +32,7 @@ from metalake.lineage import Located
 
 TOPIC = "job.run"
 MOST_LISTED = 1_000
-MOST_LIVE = 1_000  # of a metalake
+MOST_LIVE, MOST_LIVE_OF_ONE = 1_000, 500  # of a metalake, and of one user there
 LOG_PAGE = 256 * 1024  # bytes
 SORTED_BY = {"queuedAt": "queued_at", "startedAt": "started_at", "finishedAt": "finished_at"}
 
@@ -64,25 +66,27 @@ def start(
 ) -> JobRun:
     """Queue a run, which a worker or a thread of the server takes up.
 
-    Takes RUN_JOB, and USE_JOB_TEMPLATE on the template. Raises Invalid for values that do not fit, and Unsupported
-    where this server cannot run it.
+    Takes RUN_JOB, and USE_JOB_TEMPLATE on the template. Raises Invalid for values that do not fit, Unsupported where
+    this server cannot run it, and Altered if the template is not what the owner of the schedule knows.
     """
-    require_person(actor)
+    require_person(actor, "starts no other runs")
 
     def act(actor: Actor, top: Located, located: Located | None = None) -> JobRun:
         chosen = load_template(actor, metalake, template)
+        if schedule is not None:
+            require_same(schedule, chosen.row)
         require_runnable(chosen, conf)
-        if JobRun.objects.filter(metalake_id=top.id, status__in=JobRun.LIVE).count() >= MOST_LIVE:
-            raise TooManyRequests(f"{MOST_LIVE} runs of metalake {top.name} have not ended: wait, or cancel some.")
+        _require_room(actor, top)
         run = JobRun.objects.create(
             metalake_id=top.id,
             template=chosen.row,
             template_name=chosen.name,
             conf=dict(conf),
+            content=chosen.row and chosen.row.content,
             schedule=schedule,
             user_id=account_of(actor),
             user_name=actor.name,
-            standing={"claimed": actor.claimed, "active": actor.active},
+            standing=actor.standing,
             request_id=request_id.get(),
         )
         details = {"template": chosen.name, "values": sorted(conf)}
@@ -105,10 +109,11 @@ def to_run(metalake: str, template: str) -> Callable[[Actor], Locks]:
     return locate
 
 
-def require_person(actor: Actor) -> None:
-    """Raise Forbidden for a run, which its token shows."""
-    if actor.within is not None:
-        raise Forbidden("A run starts no other runs, which would outlive its token.", kind=Kind.JOB)
+def _require_room(actor: Actor, top: Located) -> None:
+    live = JobRun.objects.filter(metalake_id=top.id, status__in=JobRun.LIVE)
+    for rows, most, whose in ((live, MOST_LIVE, ""), (live.filter(user_id=actor.id), MOST_LIVE_OF_ONE, " of yours")):
+        if rows.count() >= most:
+            raise TooManyRequests(f"{most} runs{whose} in metalake {top.name} have not ended: wait, or cancel some.")
 
 
 def require_runnable(template: Template, conf: Mapping[str, str]) -> None:

@@ -1,4 +1,5 @@
-"""Schedules: each starts runs of one template as its owner, with the rights that the owner has then.
+"""Schedules: each starts runs of one template as its owner, with the rights that the owner has then, less what groups
+that their token claimed denied them when they made it.
 
 A row of django-celery-beat is the clock of each. With a broker celery beat reads it, else the server's own rounds do.
 """
@@ -15,17 +16,19 @@ from typing import Any
 from celery.schedules import crontab
 from django.db.models import QuerySet
 from django.utils import timezone
-from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask, PeriodicTasks
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from authz import operations, policy
-from authz.actor import Actor
+from authz.actor import Actor, actor_from
 from authz.callers.accounts import account_of
-from authz.callers.identity import actor_of
+from authz.callers.within import require_person
 from authz.locks import Lock
 from authz.services.changing import enter
 from catalogs.services.holding import Locks, write_to
+from jobs.definition import changed_fields
 from jobs.models import JobRun, Schedule
 from jobs.services import runs
+from jobs.services.pinning import TASK, Altered, clocks_of, stop_clocks
 from jobs.services.templates import load_template
 from metalake import clocks
 from metalake.clocks import LONGEST_NAME
@@ -36,7 +39,6 @@ from metalake.lineage import Located
 
 log = logging.getLogger(__name__)
 
-TASK = "metalake.scheduled_job"
 KIND = "schedule"
 NOT_ENDED = "The run before has not ended."
 
@@ -87,7 +89,7 @@ def next_at(row: Schedule) -> datetime | None:
     """When it starts its next run; None if it never does."""
     if not row.enabled:
         return None
-    clock = _clocks([row.pk]).first()
+    clock = clocks_of([row.pk]).first()
     since = (clock and clock.last_run_at) or row.create_time if row.every else timezone.now()
     return when_of(row).next_after(max(row.starts_at or since, since))
 
@@ -99,7 +101,7 @@ def list_schedules(actor: Actor, metalake: str) -> list[Schedule]:
 
 
 def visible(actor: Actor, top: Located) -> QuerySet[Schedule]:
-    rows = Schedule.objects.filter(metalake_id=top.id).select_related("user")
+    rows = Schedule.objects.filter(metalake_id=top.id).select_related("user", "template")
     return rows if policy.permits(actor, operations.MANAGE_JOBS, top) else rows.filter(user_id=actor.id)
 
 
@@ -125,7 +127,7 @@ def create(
     enabled: bool = True,
 ) -> Schedule:
     """Takes what starting such a run takes. Raises Invalid for values that do not fit, and for what never fires."""
-    runs.require_person(actor)
+    require_person(actor, "makes no schedules")
     check_strict(name, KIND)
 
     def act(actor: Actor, top: Located, located: Located | None = None) -> Schedule:
@@ -140,6 +142,8 @@ def create(
             template=chosen.row,
             template_name=chosen.name,
             conf=dict(conf),
+            content=chosen.row and chosen.row.content,
+            standing=_standing(actor, {}),
             user_id=account_of(actor),
             **{field: getattr(when, field) for field in ("every", "starts_at", "ends_at")},
             cron=when.cron or "",
@@ -154,20 +158,55 @@ def create(
 
 
 def set_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> Schedule:
-    """Stop it, or let it start runs: the latter only by its owner, whose rights it uses."""
+    """Stop it, or let it start runs: the latter only by its owner, whose rights it uses, as the template is now."""
+    if enabled:
+        require_person(actor, "enables no schedules")
 
     def act(actor: Actor, top: Located) -> Schedule:
         row = _seen(actor, top, name)
         if enabled and row.user_id != actor.id:
             raise Forbidden(f"Schedule {name} runs as {row.user}, who alone may enable it.", kind=KIND)
-        if row.enabled != enabled:
-            row.enabled, row.last_modifier, row.last_modified_time = enabled, actor.name, timezone.now()
-            row.save(update_fields=["enabled", "last_modifier", "last_modified_time"])
+        fields = {"enabled": enabled} | (_as_of_now(actor, metalake, row) if enabled else {})
+        if changed := {field: value for field, value in fields.items() if getattr(row, field) != value}:
+            changed |= {"last_modifier": actor.name, "last_modified_time": timezone.now()}
+            Schedule.objects.filter(pk=row.pk).update(**changed)
+            row = _seen(actor, top, name)
             _wind(row, top.name)
             record(_event(actor, row, "schedule.enabled" if enabled else "schedule.disabled"))
         return row
 
     return write_to(actor, _entering(metalake, name), act, kind=KIND)
+
+
+def _as_of_now(actor: Actor, metalake: str, row: Schedule) -> dict[str, Any]:
+    """What a schedule takes over when it is enabled. Raises NotFound for a template that its owner may not load now."""
+    template = load_template(actor, metalake, row.template.name if row.template else row.template_name).row
+    return {
+        "content": template and template.content,
+        "standing": _standing(actor, row.standing),
+        "last_failure": "",
+    }
+
+
+def _standing(actor: Actor, before: Mapping[str, Any]) -> dict[str, Any]:
+    """What runs keep of the request of a schedule's owner: the roles that it named, and the DENYs of claimed groups.
+
+    Whether the groups would be claimed later is not known then: so their ALLOWs are not used, and their DENYs stay.
+    """
+    denying = sorted({*before.get("denying", ()), *actor.claimed, *actor.denying})
+    return {"denying": denying, "active": None if actor.active is None else sorted(actor.active)}
+
+
+def template_changes(actor: Actor, metalake: str, row: Schedule) -> list[dict[str, Any]]:
+    """What the template says and its owner did not know when they made or enabled it, for who may load the template."""
+    if row.template is None or not (fields := changed_fields(row.content or {}, row.template.content)):
+        return []
+    try:
+        load_template(actor, metalake, row.template.name)
+    except (Forbidden, NotFound):
+        return []
+    was, is_now = row.content or {}, row.template.content
+    return [{"field": field, "was": was.get(field), "is": is_now.get(field)} for field in fields]
 
 
 def drop(actor: Actor, metalake: str, name: str) -> bool:
@@ -178,7 +217,7 @@ def drop(actor: Actor, metalake: str, name: str) -> bool:
         if row is None:
             return False
         record(_event(actor, row, "schedule.dropped"))
-        stop([row.pk])
+        stop_clocks([row.pk])
         row.delete()
         return True
 
@@ -202,13 +241,9 @@ def _event(actor: Any, row: Schedule, name: str, **details: Any) -> Any:
 # Clocks
 
 
-def _clocks(ids: list[int]) -> QuerySet[PeriodicTask]:
-    return PeriodicTask.objects.filter(task=TASK, args__in=[json.dumps([each]) for each in ids])
-
-
 def _wind(row: Schedule, metalake: str) -> None:
     """Set the clock of a schedule, in the caller's transaction."""
-    clock = _clocks([row.pk]).first() or PeriodicTask(task=TASK, args=json.dumps([row.pk]))
+    clock = clocks_of([row.pk]).first() or PeriodicTask(task=TASK, args=json.dumps([row.pk]))
     clock.name = f"{f'job {metalake}.{row.name}'[: LONGEST_NAME - 24]} ({row.pk})"  # names are unique
     if row.cron:
         fields = _fields(row.cron)
@@ -221,17 +256,11 @@ def _wind(row: Schedule, metalake: str) -> None:
     clock.save()
 
 
-def stop(ids: list[int]) -> None:
-    """Delete the clocks of these schedules, in the caller's transaction."""
-    _clocks(ids).delete()
-    PeriodicTasks.update_changed()
-
-
 def begin(schedule_id: int) -> JobRun | None:
     """Start a run of a schedule that is due; None if it starts none, for a reason that is noted."""
     row = Schedule.objects.select_related("user", "metalake", "template").filter(pk=schedule_id).first()
     if row is None:
-        stop([schedule_id])  # it was dropped with its template or metalake
+        stop_clocks([schedule_id])  # it was dropped with its template or metalake
         return None
     now = timezone.now()
     if not row.enabled or (row.starts_at and now < row.starts_at) or (row.ends_at and now >= row.ends_at):
@@ -244,9 +273,13 @@ def begin(schedule_id: int) -> JobRun | None:
             failure = f"The account {row.user} is disabled."
         else:
             name = row.template.name if row.template else row.template_name
-            run = runs.start(actor_of(row.user), row.metalake.name, name, row.conf, row)
+            owner = actor_from({"id": row.user_id, "name": row.user.username, **row.standing})
+            run = runs.start(owner, row.metalake.name, name, row.conf, row)
     except MetalakeError as refusal:
         failure = refusal.message
+        if isinstance(refusal, Altered):
+            Schedule.objects.filter(pk=row.pk).update(enabled=False)
+            stop_clocks([row.pk])
         log.warning("schedule %s started no run: %s", row.pk, failure)
     Schedule.objects.filter(pk=row.pk).exclude(last_failure=failure).update(last_failure=failure)
     return run

@@ -12,16 +12,18 @@ from authz import operations, policy
 from authz.access import questions
 from authz.access.asking import Place
 from authz.actor import Actor
-from authz.models import Invitation, Member, Role, User
-from authz.services import owners, people, roles
+from authz.callers.within import require_person
+from authz.models import Grant, Invitation, Member, Role, User
+from authz.services import grants, owners, people, roles
 from authz.services.changing import enter
 from authz.services.entries import Ask
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, schemas
-from jobs.services.runs import require_person
+from jobs.models import SystemCatalog
 from metalake.errors import AlreadyExists, Conflict, NotFound
-from metalake.kinds import CatalogType, Kind
+from metalake.kinds import LEAVES, CatalogType, Kind
 from metalake.lineage import Address, Located, Node
+from metalake.models import Metalake, Securable
 from metalake.privileges import Privilege
 
 CATALOG, PROVIDER = "system", "lakehouse-iceberg"
@@ -34,8 +36,8 @@ RIGHTS = (
     Privilege.SELECT_TABLE,
     Privilege.MODIFY_TABLE,
 )
-MARK = "system-catalog"  # the property by which it is known to be ours
 MOST_READERS = 1_000
+Owner = tuple[int | None, int | None]  # ids of a user and a group, one of which is None
 
 
 @dataclass(frozen=True)
@@ -56,46 +58,68 @@ def create(actor: Actor, metalake: str) -> System:
     The metalake's owner alone may. Each part is a change of its own; a call that stopped half-way is made again.
     Raises AlreadyExists where the name of the catalog, the principal or the role is another's.
     """
-    require_person(actor)
+    require_person(actor, "makes no system catalog")
     top = enter(actor, metalake)
     policy.require(actor, operations.CREATE_SYSTEM_CATALOG, top)
     _require_free(actor, top)
-    made = [*_make_catalog(actor, metalake, top), *_make_principal(actor.refreshed(), metalake, top)]
+    made = [*_make_catalog(actor, metalake, top), *_hand_over(actor.refreshed(), metalake, top)]
+    made += _make_principal(actor.refreshed(), metalake, top)
     readers = {schema: _readers(actor.refreshed(), metalake, schema) for schema in SCHEMAS}
     shown = {schema: names[:MOST_READERS] for schema, names in readers.items()}
     return System(tuple(made), shown, any(len(names) > MOST_READERS for names in readers.values()))
 
 
 def principal_of(metalake_id: int) -> User:
-    """The account that writes results in a metalake. Raises NotFound where the system catalog has not been made."""
+    """The account that writes results in a metalake.
+
+    Raises NotFound where the system catalog has not been made, Conflict where it is not the metalake owner's any more.
+    """
     member = Member.objects.filter(metalake_id=metalake_id, user__username=PRINCIPAL).select_related("user").first()
-    ours = Catalog.objects.filter(parent_id=metalake_id, name=CATALOG).first()
-    if member is None or ours is None or not _is_ours(ours):
+    top = Metalake.objects.get(pk=metalake_id)
+    if member is None or _ours(metalake_id) is None:
         raise NotFound(
             "The metalake has no system catalog for the results of this job yet: its owner makes it (gcli system "
             "create).",
             kind=Kind.CATALOG,
         )
+    if strange := _of_others(metalake_id, _owner(top)):
+        raise Conflict(
+            f"{_named(strange[0])} has another owner than the metalake, who would read everybody's access there: the "
+            "metalake's owner takes it over (gcli system create).",
+            kind=Kind.CATALOG,
+        )
     return member.user
 
 
-def _is_ours(catalog: Catalog) -> bool:
-    return catalog.provider == PROVIDER and catalog.properties.get(MARK) == "true"
+def _ours(metalake_id: int) -> Catalog | None:
+    """The system catalog; none by its name or properties alone, which whoever may make catalogs chooses."""
+    return Catalog.objects.filter(parent_id=metalake_id, name=CATALOG, system__isnull=False).first()
+
+
+def _of_others(metalake_id: int, owner: Owner) -> list[Catalog | Schema]:
+    """The system catalog and its schemas of results, as far as they are not the metalake owner's."""
+    catalog = _ours(metalake_id)
+    rows = [catalog, *Schema.objects.filter(parent=catalog, name__in=SCHEMAS)] if catalog else []
+    return [row for row in rows if _owner(row) != owner]
+
+
+def _named(row: Catalog | Schema) -> str:
+    return f"Catalog {CATALOG}" if isinstance(row, Catalog) else f"Schema {CATALOG}.{row.name}"
 
 
 def _require_free(actor: Actor, top: Located) -> None:
     """Raise AlreadyExists for a namesake: what is written there would be read by whoever made it."""
-    catalog = Catalog.objects.filter(parent_id=top.id, name=CATALOG).first()
-    if catalog is not None and not _is_ours(catalog):
+    if _ours(top.id) is None and Catalog.objects.filter(parent_id=top.id, name=CATALOG).exists():
         raise AlreadyExists(
-            f"Catalog {CATALOG} is another one, so the system catalog cannot have its name: rename it first.",
+            f"Catalog {CATALOG} is one that somebody registered, so the system catalog cannot have its name: rename it "
+            "first.",
             kind=Kind.CATALOG,
         )
-    if catalog is not None and _owner(catalog) not in (_owner(top.metalake), (actor.id, None)):
-        raise Conflict(
-            f"Catalog {CATALOG} has another owner than the metalake, who would read everybody's access in it: make the "
-            "metalake's owner its owner first.",
-            kind=Kind.CATALOG,
+    role = Role.objects.filter(parent_id=top.id, name=ROLE).first()
+    if role is not None and _owner(role) not in (_owner(top.metalake), (actor.id, None)):
+        raise AlreadyExists(
+            f"Role {ROLE} is somebody else's, who may have given it to others: drop it first, and it is made anew.",
+            kind=Kind.ROLE,
         )
     account = User.objects.filter(username=PRINCIPAL).first()
     if account is not None and _signs_in(account):
@@ -105,7 +129,7 @@ def _require_free(actor: Actor, top: Located) -> None:
         )
 
 
-def _owner(row: Catalog | Node) -> tuple[int | None, int | None]:
+def _owner(row: Securable | Node) -> Owner:
     return row.owner_user_id, row.owner_group_id
 
 
@@ -115,21 +139,39 @@ def _signs_in(account: User) -> bool:
 
 def _make_catalog(actor: Actor, metalake: str, top: Located) -> list[str]:
     made = []
-    row = Catalog.objects.filter(parent_id=top.id, name=CATALOG).first()
+    row = _ours(top.id)
     if row is None:
-        comment = "Results of Metalake's jobs."
-        properties = {MARK: "true"}
-        row = catalogs.create_catalog(
-            actor, metalake, CATALOG, CatalogType.RELATIONAL.value, PROVIDER, comment, properties
-        )
+        comment, kind = "Results of Metalake's jobs.", CatalogType.RELATIONAL.value
+        row = catalogs.create_catalog(actor, metalake, CATALOG, kind, PROVIDER, comment, {}, also=_mark)
         made.append(f"catalog {CATALOG}")
-    if _owner(row) != _owner(top.metalake):  # a group's member made it
-        owner = owners.get_owner(actor, metalake, Kind.METALAKE, metalake)
-        owners.set_owner(actor.refreshed(), metalake, Kind.CATALOG, CATALOG, owner.name, owner.type)
     for name in SCHEMAS:
         if not Schema.objects.filter(parent_id=row.pk, name=name).exists():
             schemas.create_schema(actor.refreshed(), Address(metalake=metalake, catalog=CATALOG, schema=name), None, {})
             made.append(f"schema {CATALOG}.{name}")
+    return made
+
+
+def _mark(row: Catalog) -> None:
+    SystemCatalog.objects.create(catalog=row)
+
+
+def _hand_over(actor: Actor, metalake: str, top: Located) -> list[str]:
+    """Hand the catalog and its schemas to the metalake's owner, who may be a group, or another one than made them.
+
+    Raises Conflict for tables of others in such a schema: jobs would write into them.
+    """
+    principal = User.objects.filter(username=PRINCIPAL).values_list("pk", flat=True).first()
+    owner, ours = owners.get_owner(actor, metalake, Kind.METALAKE, metalake), _owner(top.metalake)
+    made = []
+    for row in _of_others(top.id, ours):
+        for leaf in Securable.objects.filter(parent_id=row.pk, kind__in=LEAVES):
+            if _owner(leaf) not in (ours, (principal, None)):
+                what = f"{_named(row)} holds {leaf.kind} {leaf.name}"
+                raise Conflict(f"{what}, which is somebody else's: drop it first.", kind=leaf.kind)
+        full_name = CATALOG if isinstance(row, Catalog) else f"{CATALOG}.{row.name}"
+        owners.set_owner(actor.refreshed(), metalake, Kind(row.kind), full_name, owner.name, owner.type)
+        if _owner(row) != (actor.id, None):
+            made.append(f"owner of {row.kind} {full_name}")
     return made
 
 
@@ -138,10 +180,14 @@ def _make_principal(actor: Actor, metalake: str, top: Located) -> list[str]:
     if not Member.objects.filter(metalake_id=top.id, user__username=PRINCIPAL).exists():
         people.add_user(actor, metalake, PRINCIPAL)
         made.append(f"user {PRINCIPAL}")
-    if not Role.objects.filter(parent_id=top.id, name=ROLE).exists():
-        entries = [(privilege.value, "allow") for privilege in RIGHTS]
+    entries = [(privilege.value, "allow") for privilege in RIGHTS]
+    role = Role.objects.filter(parent_id=top.id, name=ROLE).first()
+    if role is None:
         roles.create_role(actor, metalake, ROLE, securables=[Ask(Kind.CATALOG, CATALOG, entries)])
         made.append(f"role {ROLE}")
+    elif not Grant.objects.filter(group=role.group_id, content_object=_ours(top.id)).exists():  # of a catalog before it
+        grants.grant_privileges(actor, metalake, ROLE, Kind.CATALOG, CATALOG, entries)
+        made.append(f"grants of role {ROLE}")
     if ROLE not in people.get_user(actor.refreshed(), metalake, PRINCIPAL).roles:
         roles.assign_roles(actor.refreshed(), metalake, "user", PRINCIPAL, [ROLE])
         made.append(f"role {ROLE} of {PRINCIPAL}")

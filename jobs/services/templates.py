@@ -23,6 +23,7 @@ from catalogs.services.removal import remove
 from jobs.built_in import PREFIX, BuiltIn, offered
 from jobs.commands import check
 from jobs.models import JobRun, JobTemplate, Schedule
+from jobs.services import pinning
 from metalake.errors import AlreadyExists, InUse, Invalid, NotFound
 from metalake.events import gone, record, stands
 from metalake.hierarchy import check_strict
@@ -135,7 +136,7 @@ def register(
 
 
 def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) -> Template:
-    """Change a template, by its owner. Runs that are under way go on as they were started."""
+    """Change a template, by its owner. Runs go on as they were queued, and schedules of others stop."""
     renames = any(each.new_name is not None for each in changes)
 
     def locate(actor: Actor) -> Locks:
@@ -162,6 +163,7 @@ def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) ->
             JobTemplate.objects.filter(pk=row.pk).update(content=row.content)
         if fields:
             save(row, actor, [field for field in fields if field != "content"])
+            pinning.follow(actor, row, before[2])
             record(event(actor, "job_template.altered", located, named(row, fields), changed=sorted(fields)))
         return _of_row(row, located)
 

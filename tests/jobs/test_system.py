@@ -10,7 +10,9 @@ from authz.models import Token, User
 from authz.services import invitations, owners, people
 from catalogs.models import Catalog
 from jobs.services import system
+from metalake.errors import Conflict, NotFound
 from metalake.kinds import Kind
+from metalake.models import Metalake, Securable
 from metalake_client.engines.spark_pairs import PAIRS
 from tests.catalogs.callers import Caller
 from tests.demo import actor, add_member, give
@@ -68,10 +70,56 @@ def test_a_namesake_is_no_system_catalog(admin: Caller, mia: Caller) -> None:
     mia.post("metalakes/demo/catalogs", catalog)
     refused = admin.post(SYSTEM)
     assert refused.status == 409 and "rename it" in refused.message
-    admin.delete("metalakes/demo/catalogs/system?force=true")
-    mia.post("metalakes/demo/catalogs", catalog | {"properties": {system.MARK: "true"}})
+
+
+def test_a_catalog_that_was_prepared_is_not_adopted(admin: Caller, mia: Caller) -> None:
+    """Not even once it is handed to the metalake's owner: its maker gave herself grants, and chose its places."""
+    give("mia", Kind.METALAKE, "demo", "create_catalog")
+    catalog = {"name": "system", "type": "relational", "provider": "lakehouse-iceberg"}
+    mia.post("metalakes/demo/catalogs", catalog | {"properties": {"system-catalog": "true"}})
+    mia.post("metalakes/demo/catalogs/system/schemas", {"name": "access"})
+    mia.send("PUT", "metalakes/demo/owners/catalog/system", {"name": "admin", "type": "USER"})
+    people.add_user(actor("admin"), "demo", system.PRINCIPAL)
     refused = admin.post(SYSTEM)
-    assert refused.status == 409 and "another owner" in refused.message
+    assert refused.status == 409 and "rename it" in refused.message
+    with pytest.raises(NotFound, match="no system catalog"):
+        system.principal_of(Metalake.objects.get(name="demo").pk)
+    admin.put("metalakes/demo/catalogs/system", {"@type": "rename", "newName": "prepared"})
+    assert admin.post(SYSTEM)["system"]["made"] == [made for made in ALL if made != "user system-jobs"]
+
+
+def test_the_system_catalog_follows_the_metalake_to_its_owner(admin: Caller, mia: Caller) -> None:
+    top = Metalake.objects.get(name="demo").pk
+    admin.post(SYSTEM)
+    assert system.principal_of(top).username == system.PRINCIPAL
+    owners.set_owner(actor("admin"), "demo", Kind.METALAKE, "demo", "mia", "user")
+    with pytest.raises(Conflict, match="another owner"):
+        system.principal_of(top)
+    refused = mia.post(SYSTEM)
+    assert refused.status == 409 and "Role system-jobs" in refused.message and "drop it" in refused.message
+    mia.delete("metalakes/demo/roles/system-jobs")
+    made = mia.post(SYSTEM)["system"]["made"]
+    assert made[:2] == ["owner of catalog system", "owner of schema system.access"] and made[-2] == "role system-jobs"
+    assert system.principal_of(top).username == system.PRINCIPAL
+
+
+def test_whoever_owns_a_schema_of_it_reads_no_results(admin: Caller, mia: Caller) -> None:
+    admin.post(SYSTEM)
+    give("mia", Kind.CATALOG, "system", "use_catalog", "use_schema", "create_schema", "create_table")
+    admin.send("PUT", "metalakes/demo/owners/schema/system.audit", {"name": "mia", "type": "USER"})
+    table = {"name": "days", "columns": [{"name": "day", "type": "date"}]}
+    assert mia.post("metalakes/demo/catalogs/system/schemas/audit/tables", table).status == 200
+    with pytest.raises(Conflict, match=r"Schema system\.audit has another owner"):
+        system.principal_of(Metalake.objects.get(name="demo").pk)
+    assert "holds table days" in admin.post(SYSTEM).message
+    admin.delete("metalakes/demo/catalogs/system/schemas/audit/tables/days")
+    assert admin.post(SYSTEM)["system"]["made"] == ["owner of schema system.audit"]
+
+
+def test_a_catalog_that_is_made_again_is_written_to_again(admin: Caller) -> None:
+    admin.post(SYSTEM)
+    admin.delete("metalakes/demo/catalogs/system?force=true")
+    assert admin.post(SYSTEM)["system"]["made"] == [*ALL[:4], "grants of role system-jobs"]
 
 
 def test_the_principal_is_nobody_who_signs_in(admin: Caller) -> None:
@@ -121,4 +169,5 @@ def test_a_group_that_owns_the_metalake_owns_the_catalog(admin: Caller, mia: Cal
     people.set_group_users(actor("admin"), "demo", "owners", ["mia"])
     owners.set_owner(actor("admin"), "demo", Kind.METALAKE, "demo", "owners", "group")
     assert mia.post(SYSTEM)["system"]["made"] == ALL
-    assert Catalog.objects.get(name="system").owner_group_id is not None
+    rows = Securable.objects.filter(name__in=("system", *system.SCHEMAS))
+    assert len(rows) == 4 and all(row.owner_group_id for row in rows)

@@ -1,0 +1,12 @@
+"""What the token of a run may not do, since it would outlive the run (docs/authorization.md, rule 14)."""
+
+from __future__ import annotations
+
+from authz.actor import Actor
+from metalake.errors import Forbidden
+
+
+def require_person(actor: Actor, act: str) -> None:
+    """Raise Forbidden for a run, which its token shows; `act` is what no run does: "starts no other runs"."""
+    if actor.within is not None:
+        raise Forbidden(f"A run {act}: that is for {actor.name}, with a password or a token of their own.")
