@@ -55,8 +55,8 @@ class Actor:
 
     @cached_property
     def allowing_roles(self) -> tuple[int, ...]:
-        held = self._roles_with(self.claimed) if self.denying else self.roles
-        return held if self.active is None else tuple(role for role in held if role in self.active)
+        allowing = self._roles_with(self.claimed) if self.denying else self.roles
+        return allowing if self.active is None else tuple(role for role in allowing if role in self.active)
 
     def _roles_with(self, groups: Sequence[int]) -> tuple[int, ...]:
         stored = self.policy.roles_of(self.id)

@@ -34,7 +34,7 @@ class Schedule(AuditInfo):
     conf = models.JSONField(default=dict)
     content = models.JSONField(null=True)  # of the template, as the owner knows it; None for one that is built in
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    standing = models.JSONField(default=dict)  # denying groups and active roles (authz.actor) of its owner's requests
+    standing = models.JSONField(null=True)  # denying groups and active roles (authz.actor) of its owner's requests
     cron = models.CharField(max_length=255, blank=True)
     every = models.PositiveIntegerField(null=True, help_text="Seconds; empty where cron says when.")
     starts_at = models.DateTimeField(null=True)

@@ -95,7 +95,7 @@ def schedule_reply(actor: Actor, metalake: str, schedule: Schedule) -> dict[str,
     }
     moments = {"startsAt": schedule.starts_at, "endsAt": schedule.ends_at, "nextAt": next_at}
     reply |= {name: moment_text(moment) for name, moment in moments.items() if moment}
-    given = {"cron": schedule.cron, "every": schedule.every, "lastFailure": schedule.last_failure}
+    given: dict[str, Any] = {"cron": schedule.cron, "every": schedule.every, "lastFailure": schedule.last_failure}
     given["templateChanges"] = schedules.template_changes(actor, metalake, schedule)
     return reply | {name: value for name, value in given.items() if value}
 

@@ -219,18 +219,11 @@ class LogReply(Reply):
     left_out: int
 
 
-class TemplateChange(Reply):
-    """A field of a template that says something else than the owner of a schedule knew."""
-
-    field: str
-    was: Any = None
-    is_: Any = Field(None, alias="is")
-
-
 class ScheduleReply(Reply):
     """A schedule; `nextAt` is when it starts its next run, and `lastFailure` why it started none.
 
-    Where `templateChanges` says that the template was altered, it starts none until its owner enables it again.
+    Where `templateChanges` has fields of the template that were altered, with what each `was` and `is`, it starts none
+    until its owner enables it again.
     """
 
     name: str
@@ -244,7 +237,7 @@ class ScheduleReply(Reply):
     enabled: bool
     next_at: str | None = None
     last_failure: str | None = None
-    template_changes: list[TemplateChange] | None = None
+    template_changes: list[dict[str, Any]] | None = None
     audit: AuditReply
 
 

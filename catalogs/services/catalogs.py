@@ -62,9 +62,8 @@ def create_catalog(
     provider: str | None,
     comment: str | None,
     properties: dict[str, str],
-    also: Callable[[Catalog], object] | None = None,
+    also: Callable[[Catalog], object] = lambda row: None,  # called in the transaction that makes the row
 ) -> Catalog:
-    """Register a catalog; `also` is called with its row, in the transaction that makes it."""
     checked = check_registration(name, type_, provider, properties)
     registered, system = _looked_up(checked, properties, _creating(actor, metalake).id)
 
@@ -72,8 +71,7 @@ def create_catalog(
         return [(_creating(actor, metalake), Lock.HANGS)]
 
     def act(actor: Actor, located: Located) -> Catalog:
-        if Catalog.objects.filter(parent_id=located.id, name=name).exists():
-            raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
+        _require_free(located.id, name)
         row = Catalog.made(
             Kind.CATALOG,
             name,
@@ -88,8 +86,7 @@ def create_catalog(
         _insert(actor, row, registered, system)
         facts = [stands(row)]
         record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], located.id, facts, provider=provider))
-        if also is not None:
-            also(row)
+        also(row)
         return row
 
     def hold_more() -> None:
@@ -97,6 +94,11 @@ def create_catalog(
         hold_owner(actor.id)
 
     return write_to(actor, locate, act, kind=Kind.CATALOG, after=hold_more)
+
+
+def _require_free(metalake_id: int | None, name: str) -> None:
+    if Catalog.objects.filter(parent_id=metalake_id, name=name).exists():
+        raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
 
 
 def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: int) -> tuple[Provider, System]:

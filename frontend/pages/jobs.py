@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +17,7 @@ from frontend.forms.jobs import JobForm
 from frontend.guarding import is_partial, permits, signed_in
 from frontend.pages.catalogs import located
 from jobs.definition import placeholders
-from jobs.models import JobRun
+from jobs.models import JobRun, Schedule
 from jobs.services import runs, schedules, templates
 from jobs.services.runs import Choice
 from jobs.services.schedules import When
@@ -48,9 +49,21 @@ def show_jobs(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespo
         context["may_run"] = permits(request, operations.RUN_JOB, target)
     else:
         rows = schedules.list_schedules(actor, target.name)
-        context["rows"] = [(row, schedules.next_at(row), row.user_id == actor.id) for row in rows]
+        context["rows"] = [
+            (row, schedules.next_at(row), row.user_id == actor.id, _changes(actor, target, row)) for row in rows
+        ]
     part = is_partial(request) and sort == "runs"
     return render(request, "frontend/jobs/runs.html" if part else "frontend/jobs/list.html", context)
+
+
+def _changes(actor: Actor, target: Located, row: Schedule) -> list[tuple[str, str, str]]:
+    """The fields of a schedule's template that were altered, with what they said and say now, as JSON."""
+    changes = schedules.template_changes(actor, target.name, row)
+    return [(each["field"], _as_json(each["was"]), _as_json(each["is"])) for each in changes]
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 @require_http_methods(["GET", "POST"])

@@ -18,9 +18,8 @@ class Schedules(Endpoint):
     @answers("list_jobs", reply={"schedules": list[wire.ScheduleReply]}, id="listSchedules")
     def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
         """List schedules: one's own, and for the metalake's owner all."""
-        return {
-            "schedules": [schedule_reply(actor, metalake, row) for row in schedules.list_schedules(actor, metalake)]
-        }
+        rows = schedules.list_schedules(actor, metalake)
+        return {"schedules": [schedule_reply(actor, metalake, row) for row in rows]}
 
     @answers("run_job", body=wire.ScheduleRequest, reply=SCHEDULE, id="createSchedule")
     def post(self, actor: Actor, metalake: str, body: wire.ScheduleRequest) -> dict[str, Any]:
@@ -41,9 +40,8 @@ class Schedule(Endpoint):
     @answers("list_jobs", body=wire.EnableScheduleRequest, reply=SCHEDULE, id="enableSchedule")
     def patch(self, actor: Actor, metalake: str, schedule: str, body: wire.EnableScheduleRequest) -> dict[str, Any]:
         """Let a schedule start runs, or stop it; only its owner lets it start them."""
-        return {
-            "schedule": schedule_reply(actor, metalake, schedules.set_enabled(actor, metalake, schedule, body.enabled))
-        }
+        row = schedules.set_enabled(actor, metalake, schedule, body.enabled)
+        return {"schedule": schedule_reply(actor, metalake, row)}
 
     @answers("list_jobs", reply={"dropped": bool}, id="dropSchedule")
     def delete(self, actor: Actor, metalake: str, schedule: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField('jobrun', 'content', models.JSONField(null=True)),
         migrations.AddField('schedule', 'content', models.JSONField(null=True)),
-        migrations.AddField('schedule', 'standing', models.JSONField(default=dict)),
+        migrations.AddField('schedule', 'standing', models.JSONField(null=True)),
         migrations.CreateModel(
             name='SystemCatalog',
             fields=[

@@ -82,7 +82,7 @@ def prepare(run: JobRun, folder: str) -> tuple[Command, Secrets]:
     """
     with transaction.atomic():
         template = _allowed(run)
-        if template.row is not None:
+        if run.content is not None:
             template = replace(template, content=run.content)  # as who started it knew it
         command = command_of(template, run.conf, run.pk, folder)
         own = _issue(run, run.user, "token_id", run.standing)

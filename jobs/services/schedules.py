@@ -143,7 +143,7 @@ def create(
             template_name=chosen.name,
             conf=dict(conf),
             content=chosen.row and chosen.row.content,
-            standing=_standing(actor, {}),
+            standing=_standing(actor, None),
             user_id=account_of(actor),
             **{field: getattr(when, field) for field in ("every", "starts_at", "ends_at")},
             cron=when.cron or "",
@@ -188,12 +188,12 @@ def _as_of_now(actor: Actor, metalake: str, row: Schedule) -> dict[str, Any]:
     }
 
 
-def _standing(actor: Actor, before: Mapping[str, Any]) -> dict[str, Any]:
+def _standing(actor: Actor, before: Mapping[str, Any] | None) -> dict[str, Any]:
     """What runs keep of the request of a schedule's owner: the roles that it named, and the DENYs of claimed groups.
 
     Whether the groups would be claimed later is not known then: so their ALLOWs are not used, and their DENYs stay.
     """
-    denying = sorted({*before.get("denying", ()), *actor.claimed, *actor.denying})
+    denying = sorted({*(before or {}).get("denying", ()), *actor.claimed, *actor.denying})
     return {"denying": denying, "active": None if actor.active is None else sorted(actor.active)}
 
 
@@ -273,7 +273,7 @@ def begin(schedule_id: int) -> JobRun | None:
             failure = f"The account {row.user} is disabled."
         else:
             name = row.template.name if row.template else row.template_name
-            owner = actor_from({"id": row.user_id, "name": row.user.username, **row.standing})
+            owner = actor_from({"id": row.user_id, "name": row.user.username, **(row.standing or {})})
             run = runs.start(owner, row.metalake.name, name, row.conf, row)
     except MetalakeError as refusal:
         failure = refusal.message

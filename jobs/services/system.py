@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from authz import operations, policy
 from authz.access import questions
 from authz.access.asking import Place
@@ -83,9 +85,10 @@ def principal_of(metalake_id: int) -> User:
             kind=Kind.CATALOG,
         )
     if strange := _of_others(metalake_id, _owner(top)):
+        what = f"The {strange[0].kind} {_full_name(strange[0])}"
         raise Conflict(
-            f"{_named(strange[0])} has another owner than the metalake, who would read everybody's access there: the "
-            "metalake's owner takes it over (gcli system create).",
+            f"{what} has another owner than the metalake, who would read everybody's access there: the owner of the "
+            "metalake takes it over (gcli system create).",
             kind=Kind.CATALOG,
         )
     return member.user
@@ -96,15 +99,15 @@ def _ours(metalake_id: int) -> Catalog | None:
     return Catalog.objects.filter(parent_id=metalake_id, name=CATALOG, system__isnull=False).first()
 
 
-def _of_others(metalake_id: int, owner: Owner) -> list[Catalog | Schema]:
+def _of_others(metalake_id: int, owner: Owner) -> list[Securable]:
     """The system catalog and its schemas of results, as far as they are not the metalake owner's."""
     catalog = _ours(metalake_id)
-    rows = [catalog, *Schema.objects.filter(parent=catalog, name__in=SCHEMAS)] if catalog else []
+    rows = Securable.objects.filter(Q(pk=catalog.pk) | Q(parent_id=catalog.pk, name__in=SCHEMAS)) if catalog else []
     return [row for row in rows if _owner(row) != owner]
 
 
-def _named(row: Catalog | Schema) -> str:
-    return f"Catalog {CATALOG}" if isinstance(row, Catalog) else f"Schema {CATALOG}.{row.name}"
+def _full_name(row: Securable) -> str:
+    return CATALOG if row.kind == Kind.CATALOG else f"{CATALOG}.{row.name}"
 
 
 def _require_free(actor: Actor, top: Located) -> None:
@@ -166,12 +169,11 @@ def _hand_over(actor: Actor, metalake: str, top: Located) -> list[str]:
     for row in _of_others(top.id, ours):
         for leaf in Securable.objects.filter(parent_id=row.pk, kind__in=LEAVES):
             if _owner(leaf) not in (ours, (principal, None)):
-                what = f"{_named(row)} holds {leaf.kind} {leaf.name}"
-                raise Conflict(f"{what}, which is somebody else's: drop it first.", kind=leaf.kind)
-        full_name = CATALOG if isinstance(row, Catalog) else f"{CATALOG}.{row.name}"
-        owners.set_owner(actor.refreshed(), metalake, Kind(row.kind), full_name, owner.name, owner.type)
+                what = f"The {leaf.kind} {_full_name(row)}.{leaf.name} is somebody else's"
+                raise Conflict(f"{what}, and jobs would write into it: drop it first.", kind=leaf.kind)
+        owners.set_owner(actor.refreshed(), metalake, Kind(row.kind), _full_name(row), owner.name, owner.type)
         if _owner(row) != (actor.id, None):
-            made.append(f"owner of {row.kind} {full_name}")
+            made.append(f"owner of {row.kind} {_full_name(row)}")
     return made
 
 
@@ -184,6 +186,8 @@ def _make_principal(actor: Actor, metalake: str, top: Located) -> list[str]:
     role = Role.objects.filter(parent_id=top.id, name=ROLE).first()
     if role is None:
         roles.create_role(actor, metalake, ROLE, securables=[Ask(Kind.CATALOG, CATALOG, entries)])
+        owner = owners.get_owner(actor, metalake, Kind.METALAKE, metalake)
+        owners.set_owner(actor.refreshed(), metalake, Kind.ROLE, ROLE, owner.name, owner.type)
         made.append(f"role {ROLE}")
     elif not Grant.objects.filter(group=role.group_id, content_object=_ours(top.id)).exists():  # of a catalog before it
         grants.grant_privileges(actor, metalake, ROLE, Kind.CATALOG, CATALOG, entries)

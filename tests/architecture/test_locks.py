@@ -61,6 +61,7 @@ OTHERS = {
     ("catalogs/vault.py", "rewrap"),
     ("views_mgmt/services/reading.py", "_store"),
     ("jobs/admin.py", "cancel"),
+    ("jobs/running/ledger.py", "take"),
     ("jobs/running/ledger.py", "prepare"),
     ("jobs/running/ledger.py", "finish"),
     ("jobs/running/ledger.py", "lose"),

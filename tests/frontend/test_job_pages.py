@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,19 @@ def test_schedules(admin: Client, jobs: str) -> None:
     admin.post(f"{jobs}/schedules", {"name": "nightly", "act": "drop"})
     assert "There is none." in text(admin, f"{jobs}?sort=schedules") and not Schedule.objects.exists()
     assert admin.post(f"{jobs}/schedules", {"name": "nightly", "act": "enable"}).status_code == 404
+
+
+def test_a_schedule_that_stopped_shows_what_was_altered(admin: Client, jobs: str) -> None:
+    given = {"value-first": "1", "value-second": "2", "act": "schedule", "name": "nightly", "cron": "0 2 * * *"}
+    admin.post(f"{jobs}/start?template=say", given)
+    altered = templates.Changes(job_type="shell", content={"arguments": [HOSTILE]})
+    a_run = replace(actor("admin"), within=int(jobs.split("/")[2]))
+    templates.alter(a_run, "demo", "say", [altered])
+    listed = text(admin, f"{jobs}?sort=schedules")
+    assert "was altered (arguments), last by admin" in listed and HOSTILE not in listed
+    assert "{{first}}" in listed and "<ins>[&quot;&lt;script&gt;" in listed
+    admin.post(f"{jobs}/schedules", {"name": "nightly", "act": "enable"})
+    assert Schedule.objects.get().enabled and "<ins>" not in text(admin, f"{jobs}?sort=schedules")
 
 
 def test_who_sees_what(admin: Client, rita: Client, jobs: str, ids: Ids) -> None:

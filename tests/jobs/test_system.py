@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 
 from authz.models import Token, User
 from authz.services import invitations, owners, people
 from catalogs.models import Catalog
+from jobs.models import SystemCatalog
 from jobs.services import system
 from metalake.errors import Conflict, NotFound
 from metalake.kinds import Kind
@@ -88,6 +91,18 @@ def test_a_catalog_that_was_prepared_is_not_adopted(admin: Caller, mia: Caller) 
     assert admin.post(SYSTEM)["system"]["made"] == [made for made in ALL if made != "user system-jobs"]
 
 
+def test_of_a_store_of_before_only_what_the_owner_made_is_the_system_catalog(admin: Caller, mia: Caller) -> None:
+    """It was known by a property, which whoever registers a catalog may set."""
+    mark = import_module("jobs.migrations.0003_running_for_others").mark
+    admin.post(SYSTEM)
+    Catalog.objects.filter(name="system").update(properties={"system-catalog": "true"})
+    for creator, count in (("mia", 0), ("admin", 1)):
+        SystemCatalog.objects.all().delete()
+        Catalog.objects.filter(name="system").update(creator=creator)
+        mark(apps, None)
+        assert SystemCatalog.objects.count() == count
+
+
 def test_the_system_catalog_follows_the_metalake_to_its_owner(admin: Caller, mia: Caller) -> None:
     top = Metalake.objects.get(name="demo").pk
     admin.post(SYSTEM)
@@ -109,9 +124,9 @@ def test_whoever_owns_a_schema_of_it_reads_no_results(admin: Caller, mia: Caller
     admin.send("PUT", "metalakes/demo/owners/schema/system.audit", {"name": "mia", "type": "USER"})
     table = {"name": "days", "columns": [{"name": "day", "type": "date"}]}
     assert mia.post("metalakes/demo/catalogs/system/schemas/audit/tables", table).status == 200
-    with pytest.raises(Conflict, match=r"Schema system\.audit has another owner"):
+    with pytest.raises(Conflict, match=r"schema system\.audit has another owner"):
         system.principal_of(Metalake.objects.get(name="demo").pk)
-    assert "holds table days" in admin.post(SYSTEM).message
+    assert "table system.audit.days is somebody else's" in admin.post(SYSTEM).message
     admin.delete("metalakes/demo/catalogs/system/schemas/audit/tables/days")
     assert admin.post(SYSTEM)["system"]["made"] == ["owner of schema system.audit"]
 
