@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.apps import apps
 from django.contrib import admin
 from django.urls import include, path, re_path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from frontend.pages import sign_in
 from metalake import health
+from metalake.description import Description
 from metalake.middleware import ContentSecurity
 
 described = SpectacularSwaggerSplitView.as_view(  # the view without inline scripts
@@ -21,7 +22,7 @@ urlpatterns = [
     path("api/", include("outside.urls")),
     *(path("api/", include(app.native_urls)) for app in apps.get_app_configs() if hasattr(app, "native_urls")),
     path("api/version", health.Version.as_view()),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema/", Description.as_view(), name="schema"),
     path("api/schema/ui/", ContentSecurity(described), name="schema-ui"),
     re_path(r"^(?:api/)?health(?:/live)?$", health.Live.as_view()),
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),

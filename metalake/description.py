@@ -1,0 +1,52 @@
+"""The API's description as it is sent: made once in a process, whoever asks and however often.
+
+Making it takes a second, and drf-spectacular's generator fails where two threads use it for the first time at once.
+What it says is fixed when a process starts: its routes and their declarations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.http import HttpResponse
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.request import Request
+
+_making = threading.Lock()
+
+
+class Rendered(NamedTuple):
+    body: bytes
+    etag: str
+
+
+class Description(SpectacularAPIView):
+    """Sends the description as YAML or JSON, as the client accepts it; the parameters `lang` and `version` are ignored."""
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        renderer = request.accepted_renderer
+        with _making:
+            rendered = _rendered()[renderer.format]
+        charset = f"; charset={renderer.charset}" if renderer.charset else ""
+        response = HttpResponse(rendered.body, content_type=f"{renderer.media_type}{charset}")
+        response["ETag"] = rendered.etag
+        response["Content-Disposition"] = f'inline; filename="{self._get_filename(request, None)}"'
+        patch_vary_headers(response, ["Accept"])
+        return get_conditional_response(request, etag=rendered.etag, response=response)
+
+
+@cache
+def _rendered() -> dict[str, Rendered]:
+    description = SchemaGenerator().get_schema(public=True)
+    renderers = (OpenApiYamlRenderer(), OpenApiJsonRenderer())
+    return {renderer.format: _with_etag(renderer.render(description, renderer_context={})) for renderer in renderers}
+
+
+def _with_etag(body: bytes) -> Rendered:
+    return Rendered(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
