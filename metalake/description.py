@@ -27,7 +27,7 @@ class Rendered(NamedTuple):
 
 
 class Description(SpectacularAPIView):
-    """Sends the description as YAML or JSON, as the client accepts it; the parameters `lang` and `version` are ignored."""
+    """Sends the description as YAML or JSON, as the client accepts it; no parameter but `format` changes it."""
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         renderer = request.accepted_renderer
@@ -38,7 +38,7 @@ class Description(SpectacularAPIView):
         response["ETag"] = rendered.etag
         response["Content-Disposition"] = f'inline; filename="{self._get_filename(request, None)}"'
         patch_vary_headers(response, ["Accept"])
-        return get_conditional_response(request, etag=rendered.etag, response=response)
+        return get_conditional_response(request, etag=rendered.etag, response=response) or response
 
 
 @cache

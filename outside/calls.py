@@ -15,7 +15,7 @@ from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at
 from catalogs.stores import store_for
-from metalake.errors import Forbidden, NotFound, ProviderBusy
+from metalake.errors import Forbidden, NotFound, ProviderBusy, ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import workers
@@ -25,6 +25,7 @@ from providers.base import Provider
 from providers.verbs import READS
 
 BY_WORKER = remote.TOTAL + 5  # seconds that a worker may take with a call
+MOST_PAGES = 20_000  # of one listing
 PATIENCE = 90  # seconds that a walk waits while the outside system is busy
 
 
@@ -72,6 +73,7 @@ def pages(actor: Actor, located: Located, provider: Provider, verb: str, **argum
         answer = ask(actor, located, provider, verb, page=page, **arguments)
         return [Remote(**item) for item in answer["items"]], answer["next"]
 
+    seen = set[int]()
     items, following = fetch(None)
     if following is None:
         yield items
@@ -81,7 +83,11 @@ def pages(actor: Actor, located: Located, provider: Provider, verb: str, **argum
         while following is not None:
             coming = ahead.submit(copy_context().run, fetch, following)
             yield items
+            seen.add(hash(following))
             items, following = coming.result()
+            if hash(following) in seen or len(seen) > MOST_PAGES:
+                message = f"{provider.label} does not come to the end of {verb}: its pages go round, or are too many."
+                raise ProviderUnavailable(message, kind=Kind.CATALOG, retryable=False)
         yield items
     finally:
         ahead.shutdown(wait=False)

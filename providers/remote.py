@@ -23,6 +23,7 @@ from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, Provide
 from providers import deadline as time_limit
 from providers import nul
 from providers.lines import Line, line_of, storage_line_of, trial_line_of
+from providers.reaching.answers import places_returned
 from providers.verbs import READS
 
 T = TypeVar("T")
@@ -145,7 +146,7 @@ def trial(provider: Tried, act: Callable[[], Any] | None = None, seconds: float 
 
     def work() -> Any:
         try:
-            with time_limit.until(time.monotonic() + seconds):
+            with time_limit.until(time.monotonic() + seconds), places_returned():
                 return (act or provider.test_connection)()
         finally:
             line.leave(ticket)
@@ -176,7 +177,7 @@ def _once(
 ) -> Any:
     def work() -> Any:
         try:
-            with time_limit.until(deadline):
+            with time_limit.until(deadline), places_returned():
                 return provider.call(verb, _as_sent(arguments))
         except MetalakeError as failure:
             failure.message = failure.message.replace(nul.NUL, "")  # the message is stored with its intent

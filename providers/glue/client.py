@@ -27,6 +27,7 @@ from metalake.errors import (
 )
 from providers.deadline import require_time
 from providers.glue.settings import GlueSettings
+from providers.reaching.answers import TooHeavy, places_returned
 from providers.reaching.aws import Keys, Role, aws_client, regions
 
 KINDS = ("catalog", "schema", "table", "partition")
@@ -114,7 +115,8 @@ def _client(
 def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
     """Turn botocore's exceptions into ours; AWS's own text is repeated only if it is about the request's content."""
     try:
-        yield
+        with places_returned():
+            yield
     except aws.ClientError as refusal:
         raise _refused(refusal, operation, place) from None
     except aws.ParamValidationError as wrong:
@@ -124,6 +126,8 @@ def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
         raise _unavailable(message, retryable=False) from None
     except NOT_SENT as failure:
         raise _unavailable(f"AWS Glue cannot be reached ({type(failure).__name__}).") from None
+    except ProviderBusy as busy:  # its answer is not read to the end
+        raise busy if _is_read(operation) else OutcomeUnknown(busy.message, kind="catalog") from None
     except aws.BotoCoreError as failure:
         raise _silence(failure, operation) from None
 
@@ -135,6 +139,8 @@ def _silence(failure: aws.BotoCoreError, operation: str) -> MetalakeError:
         if not _is_read(operation):
             return OutcomeUnknown(f"AWS Glue did not answer {operation} in time.", kind="catalog")
         return ProviderTimeout(f"AWS Glue did not answer {operation} in time.", kind="catalog")
+    if isinstance(heavy := failure.kwargs.get("error"), TooHeavy):
+        return _lost(f"The answer of AWS Glue to {operation} {heavy}.", operation, retryable=False)
     return _lost(f"AWS Glue ended the connection without an answer to {operation}.", operation)
 
 
@@ -186,8 +192,10 @@ def _denied(operation: str, message: str) -> str:
     return f"The AWS credentials lack the permission {action}."
 
 
-def _lost(message: str, operation: str) -> MetalakeError:
-    return _unavailable(message) if _is_read(operation) else OutcomeUnknown(message, kind="catalog")
+def _lost(message: str, operation: str, *, retryable: bool = True) -> MetalakeError:
+    return (
+        _unavailable(message, retryable=retryable) if _is_read(operation) else OutcomeUnknown(message, kind="catalog")
+    )
 
 
 def _is_read(operation: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,12 +14,14 @@ from formats.hive.partitions import partition_values
 from formats.hive.tables import MANAGED_TABLE, VIEW_TYPES, HiveColumn
 from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
 from metalake.kinds import Kind
-from providers.answers import PARTITION, Json, Remote
+from providers.answers import PARTITION, Json, Page, Remote
 from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive.objects import DDL_TIME, hive_table, partition_of, schema_of, table_of
 from providers.hive_like.meaning import marker_of
+from providers.reaching.answers import LIGHT
 
+AT_ONCE = 50  # objects of one call, since the answer is held as a whole
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
 
@@ -61,16 +63,31 @@ def read_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
     return sorted((name, Kind.VIEW if name in views else Kind.TABLE) for name in names if name)
 
 
-def read_whole(metastore: Metastore, database: str, names: Sequence[str]) -> list[Remote]:
-    """The tables and views of these names, with their definitions, in order of name."""
-    if not names:
-        return []
-    try:
-        tables = metastore.call("get_table_objects_by_name", database, names, about=About(Kind.SCHEMA, database))
-    except Refused:
-        read_database(metastore, database)  # raises NotFound if the database was dropped meanwhile
-        raise
-    return sorted(map(table_of, tables), key=lambda table: table.name)
+def read_whole(metastore: Metastore, database: str, names: Sequence[str], following: str | None) -> Page:
+    """A page of the tables and views of these names, with their definitions, in order of name."""
+
+    def read(batch: Sequence[str]) -> list[Remote]:
+        try:
+            tables = metastore.call("get_table_objects_by_name", database, batch, about=About(Kind.SCHEMA, database))
+        except Refused:
+            read_database(metastore, database)  # raises NotFound if the database was dropped meanwhile
+            raise
+        return sorted(map(table_of, tables), key=lambda table: table.name)
+
+    return page_of(metastore, names, following, read)
+
+
+def page_of(
+    metastore: Metastore, names: Sequence[str], following: str | None, read: Callable[[Sequence[str]], list[Remote]]
+) -> Page:
+    """The objects of these names, read in batches; a page of heavy ones is shorter. `following` comes after it."""
+    found, weight = list[Remote](), 0
+    for end in range(AT_ONCE, len(names) + AT_ONCE, AT_ONCE):
+        found += read(names[end - AT_ONCE : end])
+        weight += metastore.weight
+        if weight > LIGHT and end < len(names):
+            return Page(found, names[end - 1])
+    return Page(found, following)
 
 
 def read_table(metastore: Metastore, database: str, table: str) -> Table:

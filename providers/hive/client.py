@@ -7,24 +7,24 @@ import select
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from hive_metastore.ThriftHiveMetastore import Client
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TException
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from metalake.errors import ProviderUnavailable
+from metalake.errors import OutcomeUnknown, ProviderBusy, ProviderUnavailable
 from providers.deadline import require_time
 from providers.hive.errors import ANSWERS_WHOLE, About, is_write, translated
+from providers.reaching.answers import Scale, places_returned
 from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
 from providers.reaching.metastores import CheckedSocket
 
 ANSWER_SECONDS = 25.0  # for one whole answer, even if its bytes keep coming
-ANSWER_BYTES = 256 * 2**20
-LONGEST_TEXT = 64 * 2**20
 MOST_ITEMS = 1_000_000
 CHUNK = 64 * 2**10
 MOST_IDLE = 8  # idle connections to one metastore; a metastore's new connection costs more than most of its calls
@@ -32,7 +32,7 @@ IDLE_SECONDS = 60.0
 
 
 class BoundedSocket(CheckedSocket):
-    """A socket that limits the time and the size of each answer."""
+    """A socket that limits the time and the weight of each answer."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port, CONNECT_SECONDS, READ_SECONDS)
@@ -40,22 +40,60 @@ class BoundedSocket(CheckedSocket):
 
     def next_answer(self) -> None:
         self._until = time.monotonic() + ANSWER_SECONDS
-        self._left = ANSWER_BYTES
+        self.scale = Scale(f"{self.host}:{self.port}")
 
     def read(self, size: int) -> bytes:
         seconds = self._until - time.monotonic()
         if seconds <= 0:
             raise TTransportException(TTransportException.TIMED_OUT, "the answer took too long")
         self.handle.settimeout(min(READ_SECONDS, seconds))
-        data: bytes = super().read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise TTransportException(TTransportException.SIZE_LIMIT, "the answer was too large")
+        data: bytes = super().read(min(size, CHUNK))  # the size is what the answer says of itself
+        self.scale.add(len(data))
         return data
+
+    def readAll(self, size: int) -> bytes:  # thrift's own takes quadratic time
+        data = bytearray()
+        while len(data) < size:
+            data += self.read(size - len(data))
+        return bytes(data)
 
     def is_quiet(self) -> bool:
         """Whether the other end has sent nothing and not closed the connection."""
         return not select.select([self.handle], [], [], 0)[0]
+
+
+class CountingProtocol(TBinaryProtocolAccelerated):
+    """Thrift's decoder, which calls `made` for each struct that it makes."""
+
+    def __init__(self, transport: TBufferedTransport, made: Callable[[], None]) -> None:
+        limits = {"string_length_limit": settings.METALAKE_MAX_ANSWER, "container_length_limit": MOST_ITEMS}
+        super().__init__(transport, strictRead=True, fallback=False, **limits)
+        decode: Any = vars(self)["_fast_decode"]
+        known = dict[type, Any]()
+
+        def counted(spec: Any) -> Any:
+            """The same description of a struct's fields, in which the class of each struct counts."""
+            match spec:
+                case [type() as struct, fields] if isinstance(spec, list):
+                    if struct not in known:
+                        known[struct] = [_counted(struct, made), None]
+                        known[struct][1] = counted(fields)
+                    return known[struct]
+                case tuple():
+                    return tuple(map(counted, spec))
+            return spec
+
+        self._fast_decode = lambda into, protocol, spec: decode(into, protocol, [spec[0], counted(spec)[1]])
+
+
+def _counted(struct: type, made: Callable[[], None]) -> type:
+    """A class, since the decoder asks for one, that calls `made` and makes the struct itself."""
+
+    def make(_: type, *given: Any, **named: Any) -> Any:
+        made()
+        return struct(*given, **named)
+
+    return type(struct.__name__, (struct,), {"__new__": make})
 
 
 class Metastore:
@@ -65,14 +103,7 @@ class Metastore:
         self.where = f"{endpoint.host}:{endpoint.port}"
         self._socket = BoundedSocket(endpoint.host, endpoint.port)
         self._transport = TBufferedTransport(self._socket, CHUNK)
-        self._client = Client(
-            TBinaryProtocolAccelerated(
-                self._transport,
-                strictRead=True,
-                string_length_limit=LONGEST_TEXT,
-                container_length_limit=MOST_ITEMS,
-            )
-        )
+        self._client = Client(CountingProtocol(self._transport, lambda: self._socket.scale.add_part()))
         self.is_good = True
         self.idle_since = 0.0
         self._transport.open()
@@ -90,6 +121,8 @@ class Metastore:
             raise ProviderUnavailable(f"The connection to {self.where} broke before {method} was sent.") from None
         try:
             answer = getattr(self._client, f"recv_{method}")()
+        except ProviderBusy as busy:
+            raise OutcomeUnknown(busy.message, kind="catalog") if is_write(method) else busy from None
         except ANSWERS_WHOLE as refusal:
             self.is_good = True
             raise translated(refusal, method, about, self.where) from None
@@ -97,6 +130,11 @@ class Metastore:
             raise translated(failure, method, about, self.where) from None
         self.is_good = True
         return answer
+
+    @property
+    def weight(self) -> int:
+        """The weight of the last answer, as `providers.reaching.answers` says."""
+        return self._socket.scale.weight
 
     def is_alive(self) -> bool:
         return time.monotonic() - self.idle_since < IDLE_SECONDS and self._socket.is_quiet()
@@ -122,7 +160,8 @@ def connection(endpoints: Sequence[Endpoint]) -> Iterator[Metastore]:
     address = Address(os.getpid(), tuple(endpoints))
     metastore = _take(address) or connect(endpoints)
     try:
-        yield metastore
+        with places_returned():
+            yield metastore
     finally:
         _give_back(address, metastore)
 

@@ -34,6 +34,7 @@ from metalake.errors import (
     ProviderUnavailable,
     Unsupported,
 )
+from providers.reaching.answers import TooHeavy
 
 MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 LOCKS = (NoSuchLockException, NoSuchTxnException, TxnAbortedException)
@@ -129,8 +130,8 @@ def _unanswered(failure: Exception, method: str, where: str) -> MetalakeError:
         message = f"{where} did not answer {method} in time."
     elif code == TTransportException.END_OF_FILE:
         message = f"{where} ended the connection instead of answering {method}; if it always does, {IN_VAIN}."
-    elif code == TTransportException.SIZE_LIMIT:
-        message, retryable = f"{where} gave a larger answer to {method} than is taken.", False
+    elif isinstance(failure, TooHeavy):
+        message, retryable = f"The answer of {where} to {method} {failure}.", False
     elif code is not None or isinstance(failure, OSError):
         message = f"The connection to {where} broke before {method} was answered."
     else:

@@ -21,14 +21,13 @@ from formats.iceberg.locations import AZURE, BUCKETS, CLUSTERS, SAME_STORAGE
 from formats.iceberg.table_locations import PATH_PROPERTIES
 from metalake.errors import NotFound, ProviderTimeout, ProviderUnavailable, Unsupported
 from metalake.kinds import Kind
+from providers.hive.calls import AT_ONCE
 from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive_like.meaning import POINTER
 
 LOOKS = 4  # in a busy metastore something is dropped during two in a row now and then
 LOOK_SECONDS = 8.0  # of a call's 30 seconds; a listing that takes longer stops and is incomplete
-AT_ONCE = 500
-ALL = "*"
 VIRTUAL_VIEW = "VIRTUAL_VIEW"
 NAMED_PLACES = frozenset({"path", "avro.schema.url", POINTER, *PATH_PROPERTIES})
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", re.DOTALL)
@@ -143,19 +142,17 @@ def _listed_until(until: float, metastore: Metastore) -> Folders:
 
 
 def _all_places(metastore: Metastore) -> Iterator[OwnedPlace]:
-    about = About(Kind.CATALOG, "tables")
-    for database in metastore.call("get_all_databases", about=About(Kind.CATALOG, "databases")):
+    databases = metastore.call("get_all_databases", about=About(Kind.CATALOG, "databases"))
+    for database in databases:
         try:
             place = metastore.call("get_database", database, about=About(Kind.SCHEMA, database)).locationUri
         except NotFound:
             continue
         yield from _in_places(database, "", [place])
-    tables: dict[str, list[str]] = {}
-    for one in metastore.call("get_table_meta", ALL, ALL, [], about=about):
-        tables.setdefault(one.dbName, []).append(one.tableName)
     partitioned = []
-    for database, names in tables.items():
-        for chosen in _portions(names):
+    for database in databases:
+        about = About(Kind.SCHEMA, database)
+        for chosen in _portions(metastore.call("get_all_tables", database, about=about)):
             for table in metastore.call("get_table_objects_by_name", database, chosen, about=about):
                 if table.tableType == VIRTUAL_VIEW and POINTER not in (table.parameters or {}):
                     continue  # of views, Iceberg's alone have files

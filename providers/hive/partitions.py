@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from formats.hive.partitions import partition_values
 from formats.hive.tables import HiveTable
 from formats.iceberg import locations
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from providers.answers import PARTITION, Json, Levels, Page, Remote, files_left
-from providers.hive.calls import part_of, read_partition, read_partitioned, unknown_after_write
+from providers.hive.calls import page_of, part_of, read_partition, read_partitioned, unknown_after_write
 from providers.hive.catalog import HiveCatalog
 from providers.hive.errors import About
 from providers.hive.files import TableFiles
@@ -29,11 +31,13 @@ class HivePartitions(HiveLikePartitions):
             _, keys = read_partitioned(metastore, schema[0], table)
             names = metastore.call("get_partition_names", schema[0], table, EVERY_PARTITION, about=about)
             chosen, following = part_of(sorted(names), page, PAGE)
-            if not chosen:
-                return Page([], following)
-            partitions = metastore.call("get_partitions_by_names", schema[0], table, chosen, about=about)
-            fitting = [partition_of(keys, each) for each in partitions if len(each.values) == len(keys)]
-            return Page(sorted(fitting, key=lambda one: one.name), following)
+
+            def read(batch: Sequence[str]) -> list[Remote]:
+                partitions = metastore.call("get_partitions_by_names", schema[0], table, batch, about=about)
+                fitting = [partition_of(keys, each) for each in partitions if len(each.values) == len(keys)]
+                return sorted(fitting, key=lambda one: one.name)
+
+            return page_of(metastore, chosen, following, read)
 
     def load(self, schema: Levels, table: str, partition: str) -> Remote:
         with self.provider.metastore() as metastore:

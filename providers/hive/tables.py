@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 
@@ -46,10 +47,12 @@ from providers.hive_like.tables import HiveLikeTables
 
 NAMES, TABLES = 5_000, 200  # a page's items
 LISTING_SECONDS = 600.0
+MOST_KEPT = 1_000_000  # names of all listings that are being paged through
 MANAGED_STAYS = "a metastore deletes the folder of a managed table with it, so such a table lies in its schema's folder"
 TO_NAME_ONE = "leave the location out, or make an EXTERNAL_TABLE"
 LONGEST_KEY, LONGEST_TEXT = 256, 4_000  # of a metastore's own database
 
+_keeping = threading.Lock()
 # Names and kinds of a listing that is being paged through, by catalog and database, and when they were listed.
 _listings: dict[tuple[int, str], tuple[float, list[tuple[str, str]]]] = {}
 
@@ -77,7 +80,7 @@ class HiveTables(HiveLikeTables):
                 chosen, following = part_of(kinds, page, NAMES)
                 return Page([Remote(table, {}, kind=kind) for table, kind in chosen], following)
             chosen, following = part_of(kinds, page, TABLES)
-            return Page(read_whole(metastore, name, [table for table, _ in chosen]), following)
+            return read_whole(metastore, name, [table for table, _ in chosen], following)
 
     def _listing(self, metastore: Metastore, database: str, *, is_first: bool) -> Sequence[tuple[str, str]]:
         """The names and kinds of a database's tables; the pages of one listing share them."""
@@ -87,10 +90,13 @@ class HiveTables(HiveLikeTables):
             kinds = read_kinds(metastore, database)
             if not kinds:
                 read_database(metastore, database)
-            for stale in [key for key, (then, _) in list(_listings.items()) if now - then > LISTING_SECONDS]:
-                _listings.pop(stale, None)
-            if len(kinds) > TABLES:
-                _listings[place] = (now, kinds)
+            with _keeping:
+                _listings.pop(place, None)
+                if len(kinds) > TABLES:
+                    _listings[place] = (now, kinds)
+                for oldest, (then, _) in list(_listings.items())[:-1]:
+                    if now - then > LISTING_SECONDS or sum(len(kept) for _, kept in _listings.values()) > MOST_KEPT:
+                        del _listings[oldest]
         return kinds
 
     def load(self, schema: Levels, table: str) -> Remote:

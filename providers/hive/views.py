@@ -50,7 +50,7 @@ class HiveViews(HiveLikeViews):
             if not names:
                 read_database(metastore, database)
             chosen, following = part_of(sorted(names), page, VIEWS)
-            return Page(read_whole(metastore, database, chosen), following)
+            return read_whole(metastore, database, chosen, following)
 
     def create(
         self,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from socket import IPPROTO_TCP, TCP_NODELAY, socket
 from typing import Any, NamedTuple
 
@@ -27,9 +28,11 @@ from botocore.loaders import create_loader
 from botocore.session import Session
 
 from metalake.errors import Invalid, MetalakeError
+from providers.reaching.answers import PART, Scale
 from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, check_endpoint, connect, parse_endpoint
 
 SCHEMES = ("https", "http")
+CHUNK = 64 * 2**10
 POOL_SIZE = 16  # connections that stay open for the next call
 REGION = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
@@ -219,22 +222,33 @@ class _TrustedHTTPS(_CheckedHTTPS):
     trusted = True
 
 
-class _NoRedirects:
-    """A mixin for urllib3's pools that follows no redirects."""
+class _Bounded:
+    """A mixin for urllib3's pools that follows no redirects, and weighs what is answered."""
+
+    host: str
 
     def urlopen(self, *args: Any, **options: Any) -> Any:
-        return super().urlopen(*args, **options | {"redirect": False})  # type: ignore[misc]
+        response = super().urlopen(*args, **options | {"redirect": False})  # type: ignore[misc]
+        response.stream = partial(_weighed, Scale(self.host), response.stream)
+        return response
 
 
-class _HTTPPool(_NoRedirects, AWSHTTPConnectionPool):
+def _weighed(scale: Scale, stream: Callable[[int], Iterator[bytes]]) -> Iterator[bytes]:
+    """The body in chunks. Raises TooHeavy and ProviderBusy."""
+    for chunk in stream(CHUNK):
+        scale.add(len(chunk) + PART * (chunk.count(b"{") + chunk.count(b"[")))
+        yield chunk
+
+
+class _HTTPPool(_Bounded, AWSHTTPConnectionPool):
     ConnectionCls = _CheckedHTTP
 
 
-class _HTTPSPool(_NoRedirects, AWSHTTPSConnectionPool):
+class _HTTPSPool(_Bounded, AWSHTTPSConnectionPool):
     ConnectionCls = _CheckedHTTPS
 
 
-class _TrustedPool(_NoRedirects, AWSHTTPSConnectionPool):
+class _TrustedPool(_Bounded, AWSHTTPSConnectionPool):
     ConnectionCls = _TrustedHTTPS
 
 

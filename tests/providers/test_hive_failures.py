@@ -197,7 +197,7 @@ def test_the_next_metastore_is_tried(hms: HiveMetastore) -> None:
     assert str(nobody) in failure.value.message and str(neither) in failure.value.message
 
 
-def test_one_answer_may_take_only_so_long_and_be_only_so_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_answer_may_take_only_so_long_and_be_only_so_large(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     def drips(connection: socket.socket) -> None:
         connection.recv(1000)
         for byte in reply("get_database", b"\x0c\x00\x00\x0b\x00\x01\x00\x00\xff\xff" + bytes(10_000)):
@@ -217,8 +217,8 @@ def test_one_answer_may_take_only_so_long_and_be_only_so_large(monkeypatch: pyte
         provider_at(port).schemas.load(["flights"])
     assert time.monotonic() - started < 15
     monkeypatch.setattr(hive_client, "ANSWER_SECONDS", 20)
-    monkeypatch.setattr(hive_client, "ANSWER_BYTES", 2**20)
-    with serving(floods) as port, pytest.raises(ProviderUnavailable, match="larger answer"):
+    settings.METALAKE_MAX_ANSWER = 2**20
+    with serving(floods) as port, pytest.raises(ProviderUnavailable, match="METALAKE_MAX_ANSWER"):
         provider_at(port).schemas.load(["flights"])
 
 

@@ -146,7 +146,7 @@ def test_a_rename_looks_again_where_something_was_dropped_while_it_looked(
     answers, failures = Metastore.call, [failure] * LOOKS
 
     def fails_at_first(metastore: Metastore, method: str, *arguments: Any, about: About) -> Any:
-        if method == "get_table_meta" and failures:
+        if method == "get_all_tables" and failures:
             raise failures.pop()
         return answers(metastore, method, *arguments, about=about)
 

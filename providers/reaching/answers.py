@@ -1,0 +1,75 @@
+"""How much of outside systems' answers this process holds at once.
+
+An answer weighs its bytes and PART more for each of its parts (a table, a column, an object of JSON): a part of one
+byte takes hundreds in memory. Answers that weigh more than LIGHT take one of few places, and of one system one at a
+time; a place is kept until the call is done that asked.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+
+from metalake.errors import ProviderBusy
+
+LIGHT = 2**20
+PART = 100
+PLACES = 2
+PATIENCE = 5.0  # seconds that a call waits for a place
+
+_changed = threading.Condition()
+_held: dict[int, str] = {}  # the thread that holds a place -> the system that it calls
+
+
+class TooHeavy(Exception):
+    """An answer that weighs more than METALAKE_MAX_ANSWER; its text ends the sentence that names it."""
+
+    def __init__(self) -> None:
+        super().__init__(f"is longer than the {settings.METALAKE_MAX_ANSWER} bytes that METALAKE_MAX_ANSWER allows")
+
+
+class Scale:
+    """Weighs one answer of a system while it is read."""
+
+    def __init__(self, system: str) -> None:
+        self.system, self.weight, self.most = system, 0, settings.METALAKE_MAX_ANSWER
+
+    def add(self, weight: int) -> None:
+        """Raises TooHeavy, and ProviderBusy if other heavy answers are read meanwhile."""
+        was_light, self.weight = self.weight <= LIGHT, self.weight + weight
+        if self.weight > self.most:
+            raise TooHeavy
+        if was_light and self.weight > LIGHT:
+            _take_place(self.system)
+
+    def add_part(self) -> None:
+        self.add(PART)
+
+
+@contextmanager
+def places_returned() -> Iterator[None]:
+    """Give back, after the block, the place that this thread took in it."""
+    thread = threading.get_ident()
+    had_one = thread in _held
+    try:
+        yield
+    finally:
+        if not had_one:
+            with _changed:
+                _held.pop(thread, None)
+                _changed.notify_all()
+
+
+def _take_place(system: str) -> None:
+    thread = threading.get_ident()
+    with _changed:
+        if thread in _held:
+            return
+        if not _changed.wait_for(lambda: len(_held) < PLACES and system not in _held.values(), PATIENCE):
+            busy = ProviderBusy("Other long answers of outside systems are being read; try again.", kind="catalog")
+            busy.retry_after = 1
+            raise busy
+        _held[thread] = system
