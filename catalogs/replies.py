@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from catalogs.models import Catalog
-from catalogs.secrets import mask
+from catalogs.secrets import NOTHING, mask
 from catalogs.stores import SchemaRecord
 from formats.native.columns import Column
 from formats.native.tables import Distribution, Index, Partitioning, SortOrder
@@ -79,7 +79,7 @@ def metalake_reply(row: Metalake) -> dict[str, Any]:
     return _container(row.name, row, in_use=row.enabled)
 
 
-def catalog_reply(row: Catalog, secrets: frozenset[str]) -> dict[str, Any]:
+def catalog_reply(row: Catalog, secrets: Mapping[str, bool]) -> dict[str, Any]:
     kind = {"type": row.type, "provider": row.provider}
     return kind | _container(row.name, row, in_use=row.enabled, secrets=secrets)
 
@@ -97,7 +97,7 @@ def partition_reply(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_sent(
-    reply: dict[str, Any], properties: Mapping[str, str], secrets: frozenset[str] = frozenset(), **added: str
+    reply: dict[str, Any], properties: Mapping[str, str], secrets: Mapping[str, bool] = NOTHING, **added: str
 ) -> dict[str, Any]:
     """The reply to a creation: with the properties of the request, masked, and the `added` ones, but no other.
 
@@ -108,7 +108,7 @@ def as_sent(
 
 
 def _container(
-    name: str, row: Any, *, in_use: bool | None = None, secrets: frozenset[str] = frozenset()
+    name: str, row: Any, *, in_use: bool | None = None, secrets: Mapping[str, bool] = NOTHING
 ) -> dict[str, Any]:
     properties = mask(row.properties, secrets)
     if in_use is not None:

@@ -22,6 +22,11 @@ class Settings(BaseModel):
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     @classmethod
+    def declares_secret(cls) -> dict[str, bool]:
+        """The names of the declared properties, each with whether it is never shown."""
+        return {name: name in cls.secrets() for name in cls.declared()}
+
+    @classmethod
     def secrets(cls) -> frozenset[str]:
         """The names of declared properties that are never shown."""
         return frozenset(

@@ -34,9 +34,9 @@ def unseal(apps, schema_editor):
 
 def _declared(provider):
     try:
-        return provider_class(provider).settings.secrets()
+        return provider_class(provider).settings.declares_secret()
     except Unsupported:
-        return frozenset()
+        return {}
 
 
 class Migration(migrations.Migration):

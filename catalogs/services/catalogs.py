@@ -120,7 +120,7 @@ def _insert(actor: Actor, row: Catalog, registered: Provider, system: System) ->
     Raises Invalid and Forbidden if another catalog has its places or its system.
     """
     opened = registered.properties
-    row.properties = mask(opened, registered.settings.secrets())
+    row.properties = mask(opened, registered.settings.declares_secret())
     row.nested = row.properties.get(nesting.PROPERTY) == "true"
     schemas = registered.offered.get(Kind.SCHEMA)
     row.folds_case = schemas is not None and schemas.folds_case
@@ -285,9 +285,9 @@ def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
     return containers.drop(actor, address, Catalog, force=force, holds_others=holds_others)
 
 
-def declared_secrets(provider: str) -> frozenset[str]:
-    """The properties that a provider declares secret."""
-    return provider_class(provider).settings.secrets()
+def declared_secrets(provider: str) -> dict[str, bool]:
+    """The properties that a provider declares, with whether they are secret."""
+    return provider_class(provider).settings.declares_secret()
 
 
 def _check_name(name: str) -> None:
@@ -313,7 +313,7 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str
     opened = vault.opened(row.pk, row.properties)
     chosen.check(opened)
     opened = chosen.completed(row.pk, opened)
-    row.properties = mask(opened, chosen.settings.secrets() | masked)
+    row.properties = mask(opened, chosen.settings.declares_secret() | dict.fromkeys(masked, True))
     nested = row.properties.get(nesting.PROPERTY) == "true"
     nesting.require_changeable(row, nested)
     row.nested = nested

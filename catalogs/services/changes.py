@@ -12,7 +12,7 @@ from django.utils import timezone
 from authz.actor import Actor
 from authz.writing import Stale
 from catalogs.models import Catalog, Intent
-from catalogs.secrets import MASK, sends_mask_back
+from catalogs.secrets import MASK, NOTHING, sends_mask_back
 from formats.iceberg.guard import check_limits
 from formats.native.tables import KeepProperty, RemoveProperty, SetProperty
 from metalake.errors import InUse, Invalid, NotInUse
@@ -43,10 +43,10 @@ class Alteration:
     sets_comment: bool = False
     properties: tuple[tuple[str, str | None], ...] = ()  # a value, or None to remove the key
 
-    def apply_to(self, row: Securable, declared: Collection[str] = ()) -> set[str]:
+    def apply_to(self, row: Securable, declared: Mapping[str, bool] = NOTHING) -> set[str]:
         """Change the row in memory; the names of the fields that changed. Raises Invalid for a wrong property.
 
-        A mask that is sent back leaves its value; `declared` are the properties that the provider declares secret.
+        A mask that is sent back leaves its value; `declared` are as of `is_secret`.
         """
         before = (row.name, row.comment, dict(row.properties))
         row.name = row.name if self.new_name is None else self.new_name

@@ -310,7 +310,7 @@ class CatalogForm(forms.Form):
         typed = {name.removeprefix(PROPERTY): str(value) for name, value in self.data.items()}
         typed |= dict(line.partition("=")[::2] for line in typed.get(OTHERS, "").splitlines())
         for key, value in typed.items():
-            if len(value.strip()) > 3 and is_secret(key.strip(), value, self.provider.settings.secrets()):
+            if len(value.strip()) > 3 and is_secret(key.strip(), value, self.provider.settings.declares_secret()):
                 message = message.replace(value.strip(), MASK)
         return message
 
@@ -320,7 +320,7 @@ class CatalogForm(forms.Form):
         asked_again = []
         for each in self.declared:
             typed = shown.get(PROPERTY + each.name)
-            if typed and is_secret(each.name, typed, self.provider.settings.secrets()):
+            if typed and is_secret(each.name, typed, self.provider.settings.declares_secret()):
                 shown[PROPERTY + each.name] = ""
                 asked_again.append(PROPERTY + each.name)
         lines = str(shown.get(OTHERS) or "").splitlines()
@@ -338,4 +338,4 @@ class CatalogForm(forms.Form):
 
 def _is_secret_line(line: str) -> bool:
     key, _, value = line.partition("=")
-    return value.strip() != MASK and is_secret(key.strip(), value, ())
+    return value.strip() != MASK and is_secret(key.strip(), value)

@@ -81,13 +81,13 @@ def page_of(
     metastore: Metastore, names: Sequence[str], following: str | None, read: Callable[[Sequence[str]], list[Remote]]
 ) -> Page:
     """The objects of these names, read in batches; a page of heavy ones is shorter. `following` comes after it."""
-    found, weight = list[Remote](), 0
+    remotes, weight = list[Remote](), 0
     for end in range(AT_ONCE, len(names) + AT_ONCE, AT_ONCE):
-        found += read(names[end - AT_ONCE : end])
+        remotes += read(names[end - AT_ONCE : end])
         weight += metastore.weight
         if weight > LIGHT and end < len(names):
-            return Page(found, names[end - 1])
-    return Page(found, following)
+            return Page(remotes, names[end - 1])
+    return Page(remotes, following)
 
 
 def read_table(metastore: Metastore, database: str, table: str) -> Table:

@@ -47,7 +47,7 @@ from providers.hive_like.tables import HiveLikeTables
 
 NAMES, TABLES = 5_000, 200  # a page's items
 LISTING_SECONDS = 600.0
-MOST_KEPT = 1_000_000  # names of all listings that are being paged through
+MOST_NAMES = 1_000_000  # names of all listings that are being paged through
 MANAGED_STAYS = "a metastore deletes the folder of a managed table with it, so such a table lies in its schema's folder"
 TO_NAME_ONE = "leave the location out, or make an EXTERNAL_TABLE"
 LONGEST_KEY, LONGEST_TEXT = 256, 4_000  # of a metastore's own database
@@ -95,7 +95,7 @@ class HiveTables(HiveLikeTables):
                 if len(kinds) > TABLES:
                     _listings[place] = (now, kinds)
                 for oldest, (then, _) in list(_listings.items())[:-1]:
-                    if now - then > LISTING_SECONDS or sum(len(kept) for _, kept in _listings.values()) > MOST_KEPT:
+                    if now - then > LISTING_SECONDS or sum(len(names) for _, names in _listings.values()) > MOST_NAMES:
                         del _listings[oldest]
         return kinds
 

@@ -21,14 +21,14 @@ PLACES = 2
 PATIENCE = 5.0  # seconds that a call waits for a place
 
 _changed = threading.Condition()
-_held: dict[int, str] = {}  # the thread that holds a place -> the system that it calls
+_places: dict[int, str] = {}  # the thread that holds a place -> the system that it calls
 
 
 class TooHeavy(Exception):
     """An answer that weighs more than METALAKE_MAX_ANSWER; its text ends the sentence that names it."""
 
     def __init__(self) -> None:
-        super().__init__(f"is longer than the {settings.METALAKE_MAX_ANSWER} bytes that METALAKE_MAX_ANSWER allows")
+        super().__init__(f"weighs more than the {settings.METALAKE_MAX_ANSWER} bytes that METALAKE_MAX_ANSWER allows")
 
 
 class Scale:
@@ -53,23 +53,23 @@ class Scale:
 def places_returned() -> Iterator[None]:
     """Give back, after the block, the place that this thread took in it."""
     thread = threading.get_ident()
-    had_one = thread in _held
+    is_nested = thread in _places
     try:
         yield
     finally:
-        if not had_one:
+        if not is_nested:
             with _changed:
-                _held.pop(thread, None)
+                _places.pop(thread, None)
                 _changed.notify_all()
 
 
 def _take_place(system: str) -> None:
     thread = threading.get_ident()
     with _changed:
-        if thread in _held:
+        if thread in _places:
             return
-        if not _changed.wait_for(lambda: len(_held) < PLACES and system not in _held.values(), PATIENCE):
+        if not _changed.wait_for(lambda: len(_places) < PLACES and system not in _places.values(), PATIENCE):
             busy = ProviderBusy("Other long answers of outside systems are being read; try again.", kind="catalog")
             busy.retry_after = 1
             raise busy
-        _held[thread] = system
+        _places[thread] = system

@@ -30,9 +30,9 @@ from tests.demo import PASSWORD
 
 NAMES = (
     "s3.secret-access-key", "s3.session-token", "jdbc-password", "gravitino.bypass.db.passwd", "clientSecret",
-    "oauth2.credential", "adls.account-key", "sales.apiKey", "header.Authorization", "ssl.private_key",
-    "keyPassphrase", "azure.connection-string", "gcs.oauth2.token", "fs.azure.sas.box.acme", "db-pwd",
-    "hdfs.kerberos_ticket", "write.encryption-key", "header.Cookie", "aws_secret", "x-shared-key",
+    "http.bearer", "adls.account-key", "auth.header", "header.Authorization", "ssl.private_key",
+    "keyPassphrase", "azure.connection-string", "gcs.oauth2.token", "fs.azure.sas.box.acme", "ssh_key",
+    "hdfs.kerberos_ticket", "write.encryption-key", "tls.pem", "cert.key", "db.hmac",
 )  # fmt: skip
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 AROUND = 24  # characters shown on each side of a leak

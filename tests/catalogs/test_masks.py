@@ -42,7 +42,7 @@ HELD = {"password": "hunter2", "endpoint": "pg://u:hunter3@db/x", "team": "crew"
 
 @pytest.mark.parametrize("key", ["password", "endpoint", "odd", "dial"])
 def test_a_mask_keeps_what_is_shown_masked(key: str) -> None:
-    assert sends_mask_back(key, MASK, HELD, {"dial"})
+    assert sends_mask_back(key, MASK, HELD, {"dial": True})
 
 
 @pytest.mark.parametrize("key", ["team", "absent", "absent-password", "dial"])

@@ -85,6 +85,26 @@ def test_secrets_by_words_that_came_later_join_the_others(admin: Caller) -> None
     assert list(CatalogSecrets.objects.order_by("pk").values_list()) == rows
 
 
+def test_names_that_are_secret_by_the_words_of_today_are_sealed(admin: Caller) -> None:
+    both = plain("both", password="hunter", team="x")
+    migration.seal(apps, None)
+    both.refresh_from_db()
+    given = {"bearer": "b", "auth.header": "h", "ssh_key": "s", "pem": "p", "cert.key": "c", "hmac": "m", "uri": "a/b"}
+    both.properties |= given
+    both.save()
+    [step] = import_module("catalogs.migrations.0014_more_words").Migration.operations
+    step.code(apps, None)
+    both.refresh_from_db()
+    masked = dict.fromkeys(given, MASK) | {"uri": "a/b"}
+    assert both.properties == {"password": MASK, "team": "x", **masked}
+    assert vault.properties_of(both.pk) == {"password": "hunter", "team": "x", **given}
+    for masks in (both.properties, {**both.properties, "team": "y"}):
+        updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in masks.items()]
+        shown = admin.put("metalakes/demo/catalogs/both", *updates)["catalog"]["properties"]
+        assert {key: shown[key] for key in given} == masked
+    assert vault.properties_of(both.pk)["ssh_key"] == "s"
+
+
 def test_a_lost_master_key_does_not_keep_the_server_from_starting(admin: Caller) -> None:
     row = plain("both", password="hunter")
     migration.seal(apps, None)

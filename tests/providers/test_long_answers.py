@@ -107,8 +107,9 @@ def test_of_eight_long_answers_at_once_two_are_held(monkeypatch: pytest.MonkeyPa
             hive_at(port).schemas.list()
         except ProviderBusy:
             return "busy"
-        except ProviderUnavailable as end:  # the answer lacks its last byte
-            return end.message
+        except ProviderUnavailable:  # the answer lacks its last byte
+            pass
+        return "answered"
 
     def ask_all(ports: list[int]) -> list[str]:
         with ThreadPoolExecutor(8) as threads:
@@ -130,7 +131,7 @@ def test_of_eight_long_answers_at_once_two_are_held(monkeypatch: pytest.MonkeyPa
         assert of_eight[0] < 4 * of_one[0], "two, and the beginnings of six"
         go.clear()
         assert ask_all([ports[0]] * 3)[:1] == ["busy"]
-    assert not answers._held, "places are given back"
+    assert not answers._places, "places are given back"
 
 
 class Warehouse:
@@ -174,7 +175,7 @@ def test_a_page_of_heavy_tables_is_shorter() -> None:
 def test_listings_that_are_kept_have_so_many_names_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_listings", {})
     monkeypatch.setattr(tables, "TABLES", 50)
-    monkeypatch.setattr(tables, "MOST_KEPT", 250)
+    monkeypatch.setattr(tables, "MOST_NAMES", 250)
     with serving(speaks) as port:
         for database in ("a", "b", "c"):
             hive_at(port).tables.list([database])
