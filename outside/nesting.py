@@ -18,6 +18,7 @@ from outside.calls import load_schema, pages
 from providers import remote
 from providers.answers import Levels, Remote
 from providers.base import Provider
+from providers.deadline import require_time
 from providers.schema_names import encode_path
 
 MOST = 5_000  # schemas that are read
@@ -104,6 +105,7 @@ def _there(provider: Provider) -> Iterator[str]:
         yield from (mirror.provider_levels(remote)[0] for remote in page.items)
         if page.next is None or seen > MOST:
             return
+        require_time()  # nobody waits for it any more, and pages may go round
         page = provider.schemas.list(page.next)
 
 

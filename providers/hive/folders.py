@@ -21,12 +21,12 @@ from formats.iceberg.locations import AZURE, BUCKETS, CLUSTERS, SAME_STORAGE
 from formats.iceberg.table_locations import PATH_PROPERTIES
 from metalake.errors import NotFound, ProviderTimeout, ProviderUnavailable, Unsupported
 from metalake.kinds import Kind
-from providers.hive.calls import AT_ONCE
 from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive_like.meaning import POINTER
 
 LOOKS = 4  # in a busy metastore something is dropped during two in a row now and then
+AT_ONCE = 200
 LOOK_SECONDS = 8.0  # of a call's 30 seconds; a listing that takes longer stops and is incomplete
 VIRTUAL_VIEW = "VIRTUAL_VIEW"
 NAMED_PLACES = frozenset({"path", "avro.schema.url", POINTER, *PATH_PROPERTIES})

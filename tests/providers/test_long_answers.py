@@ -19,8 +19,11 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from metalake.errors import OutcomeUnknown, ProviderBusy, ProviderUnavailable
+from metalake.errors import OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from outside.calls import pages
+from outside.nesting import _there
+from providers.answers import Page
+from providers.deadline import until
 from providers.glue.provider import GlueProvider
 from providers.hive import tables
 from providers.hive.provider import HiveProvider
@@ -211,3 +214,6 @@ def test_pages_that_go_round_come_to_an_end() -> None:
     found = pages(somebody, cast(Any, None), cast(Any, Rounds()), "list_tables")
     with pytest.raises(ProviderUnavailable, match="The airport does not come to the end of list_tables"):
         list(found)
+    turning: Any = SimpleNamespace(schemas=SimpleNamespace(list=lambda page=None: Page([], "1")))
+    with until(0.0), pytest.raises(ProviderTimeout):
+        list(_there(turning))
