@@ -19,6 +19,7 @@ from metalake.hierarchy import SeparatorPolicy, check_separator
 from metalake.protected import BESIDE_THE_STORE, require_apart
 from metalake.targets import in_url, is_address, is_loopback, is_private
 from providers.reaching.addresses import parse_allowed
+from providers.reaching.identity import parse_identity
 
 env = environ.Env()
 
@@ -114,6 +115,12 @@ try:
     parse_allowed(METALAKE_REMOTE_ALLOW)
 except Invalid as bad:
     raise ImproperlyConfigured(f"METALAKE_REMOTE_ALLOW: {bad.message}.") from None
+
+METALAKE_OWN_IDENTITY = tuple(env.list("METALAKE_OWN_IDENTITY", default=[]))  # what the server's cloud identity is for
+try:
+    parse_identity(METALAKE_OWN_IDENTITY)
+except Invalid as bad:
+    raise ImproperlyConfigured(f"METALAKE_OWN_IDENTITY: {bad.message}.") from None
 
 
 def warehouse(given: str) -> str:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from pydantic import Field
 
-from formats.iceberg import locations, storage
+from formats.iceberg import locations
 from formats.iceberg.folders import divided
 from metalake.errors import Invalid, at
 from providers.base import Provider
 from providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
-from providers.reaching.storage import check_storage, parse_storage, reach_storage
+from providers.reaching.storage import check_storage, open_storage, parse_storage
 from providers.settings import Settings
 
 if TYPE_CHECKING:
@@ -130,8 +130,7 @@ class Placed(Provider):
     @cached_property
     def io(self) -> FileIO:
         """The storage of the metadata files."""
-        reach_storage(self.properties)
-        return storage.file_io(self.properties)
+        return open_storage(self.catalog_id, self.properties)
 
     def locations(self) -> list[str]:
         return [locations.canonical(location) for location in self.allowed]

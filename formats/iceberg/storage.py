@@ -1,8 +1,8 @@
 """Open, read, create and delete files of a catalog's storage or of this machine; failures become our own errors.
 
 A FileIO is built from the catalog's own settings alone: a table's properties never choose a class, an endpoint
-or a key. Files of this machine are read and written by system calls; pyiceberg and pyarrow, which cost a process
-90 MB and a second, are imported for the first file of a remote storage.
+or a key. Files of this machine are read and written by system calls; what speaks with a remote storage is given
+(providers/reaching/clients.py) and imported for the first file there.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from io import SEEK_END
-from typing import TYPE_CHECKING, BinaryIO, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from formats.iceberg import disk
 from formats.iceberg.guard import loads_class
-from formats.iceberg.locations import is_local, named_path, real_path, require_deletable
+from formats.iceberg.locations import SAME_STORAGE, is_local, is_under, named_path, real_path, require_deletable
 from metalake.errors import (
     AlreadyExists,
     Invalid,
@@ -33,9 +32,7 @@ from metalake.errors import (
 )
 
 if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
     from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
-    from pyiceberg.io.pyarrow import PyArrowFileIO
 
 log = logging.getLogger(__name__)
 
@@ -43,32 +40,57 @@ log = logging.getLogger(__name__)
 IO_SETTINGS = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.")
 REMOTE_DEFAULTS = {"s3.connect-timeout": "3", "s3.request-timeout": "10"}
 LONGEST = {"s3.connect-timeout": 10.0, "s3.request-timeout": 30.0}  # seconds, so that no thread waits for ever
-# Hosts below which the bucket may be a part of the host name; elsewhere that would be a host that was not checked.
-BUCKET_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com")
 # The disk or the account's quota is full, or the file is larger than the process may write.
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # A path that cannot exist is a missing file, not a storage in trouble.
 NO_SUCH_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 # Refusals of AWS that a retry does not change.
 REFUSALS = frozenset(
-    {"ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "NO_SUCH_BUCKET", "SIGNATURE_DOES_NOT_MATCH"}
+    {"AccessDenied", "InvalidAccessKeyId", "InvalidClientTokenId", "NoSuchBucket", "SignatureDoesNotMatch"}
 )
 # Refusals that end when the catalog gets new keys; they are retried, so that a purge goes on then.
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 AZURE = re.compile(r"^((?:abfs|wasb)s?)://([^/@]+)@[^/]+", re.IGNORECASE)
 
 
-def file_io(catalog_properties: Mapping[str, str]) -> FileIO:
-    """The FileIO of a catalog, shared by catalogs with the same storage settings. Pass catalog properties only."""
+class Refused(Exception):
+    """A storage answered with an error, of which we repeat the code alone."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code if re.fullmatch(r"[\w ]{1,60}", code) else "unknown"
+
+
+class RemoteFiles(Protocol):
+    """The files of a remote storage: the used part of pyiceberg's FileIO, and one question more."""
+
+    def new_input(self, location: str) -> InputFile: ...
+    def new_output(self, location: str) -> OutputFile: ...
+    def delete(self, location: str) -> None: ...
+    def holds_files(self, location: str) -> bool:
+        """Whether a file lies anywhere in a folder."""
+        ...
+
+
+# Given the settings, the scheme of locations, and whether the server's own identity opens them.
+Opener = Callable[[Mapping[str, str], str, bool], RemoteFiles]
+
+
+def this_machine_alone(settings: Mapping[str, str], scheme: str, is_own: bool) -> RemoteFiles:
+    raise Invalid(f"No client for {scheme}:// locations was given.", kind="storage")
+
+
+def file_io(
+    catalog_properties: Mapping[str, str], opener: Opener = this_machine_alone, own_places: Iterable[str] = ()
+) -> FileIO:
+    """The FileIO of a catalog, shared by catalogs with the same storage settings. Pass catalog properties only.
+
+    In `own_places`, locations or all of a system as `s3://*`, the server's own identity is used where keys are lacking.
+    """
     settings = {key: value for key, value in catalog_properties.items() if key.startswith(IO_SETTINGS)}
     settings = REMOTE_DEFAULTS | {key: value for key, value in settings.items() if not loads_class(key)}
     settings |= {key: _seconds(settings[key], most) for key, most in LONGEST.items()}
-    if endpoint := settings.get("s3.endpoint"):
-        # Without a region the client asks AWS for the bucket's, even if the endpoint is elsewhere.
-        settings.setdefault("s3.region", "us-east-1")
-        if not (urlsplit(endpoint).hostname or "").endswith(BUCKET_HOSTS):
-            settings["s3.force-virtual-addressing"] = "false"
-    return _open_file_io(tuple(sorted(settings.items())))
+    return _shared(tuple(sorted(settings.items())), opener, tuple(own_places))
 
 
 def _seconds(given: str, most: float) -> str:
@@ -79,35 +101,41 @@ def _seconds(given: str, most: float) -> str:
 
 
 @lru_cache(maxsize=256)
-def _open_file_io(settings: tuple[tuple[str, str], ...]) -> FileIO:
-    return cast("FileIO", LazyFileIO(dict(settings)))
+def _shared(settings: tuple[tuple[str, str], ...], opener: Opener, own_places: tuple[str, ...]) -> FileIO:
+    return cast("FileIO", LazyFileIO(dict(settings), opener, own_places))
 
 
 class LazyFileIO:
-    """The used part of pyiceberg's FileIO over PyArrow, which is imported and made on first use."""
+    """Files of a catalog's remote storages, each opened on first use."""
 
-    def __init__(self, settings: dict[str, str]) -> None:
+    def __init__(self, settings: dict[str, str], opener: Opener, own_places: tuple[str, ...]) -> None:
         self.properties = settings
+        self.own_places = own_places
+        self._open = lru_cache(maxsize=16)(lambda scheme, is_own: opener(settings, scheme, is_own))
 
-    @cached_property
-    def opened(self) -> PyArrowFileIO:
-        from pyiceberg.io.pyarrow import PyArrowFileIO
-
-        return PyArrowFileIO(self.properties)
+    def files_of(self, location: str) -> RemoteFiles:
+        """What opens a location. Raises Invalid, ProviderUnavailable."""
+        scheme = location.partition("://")[0].lower()
+        return self._open(scheme, any(_is_in(location, scheme, place) for place in self.own_places))
 
     def new_input(self, location: str) -> InputFile:
-        return self.opened.new_input(location)
+        return self.files_of(location).new_input(location)
 
     def new_output(self, location: str) -> OutputFile:
-        return self.opened.new_output(location)
+        return self.files_of(location).new_output(location)
 
     def delete(self, location: str) -> None:
-        self.opened.delete(location)
+        self.files_of(location).delete(location)
 
     def holds_files(self, location: str) -> bool:
-        """Whether a file lies anywhere in a folder."""
-        scheme, host, path = self.opened.parse_location(location, self.properties)
-        return _holds_a_file(self.opened.fs_by_scheme(scheme, host), path)
+        return self.files_of(location).holds_files(location)
+
+
+def _is_in(location: str, scheme: str, place: str) -> bool:
+    try:
+        return place == f"{SAME_STORAGE.get(scheme, scheme)}://*" or is_under(location, place)
+    except Invalid:
+        return False
 
 
 def make_durable(location: str) -> None:
@@ -173,18 +201,6 @@ def _holds_a_file_here(folder: str) -> bool:
         return True
     try:
         return any(_holds_a_file_here(entry.path) for entry in entries)
-    except OSError:
-        return True  # what cannot be looked at is not known to be empty
-
-
-def _holds_a_file(storage: FileSystem, folder: str) -> bool:
-    from pyarrow.fs import FileSelector, FileType
-
-    entries = storage.get_file_info(FileSelector(folder, allow_not_found=True))
-    if any(entry.type != FileType.Directory for entry in entries):
-        return True
-    try:
-        return any(_holds_a_file(storage, entry.path) for entry in entries)
     except OSError:
         return True  # what cannot be looked at is not known to be empty
 
@@ -322,11 +338,8 @@ def _storage_errors(location: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The error code or class name, which quotes no request; PyArrow does not name every code of S3."""
-    for shape in (r"ExceptionName: (\w{1,60})", r"AWS Error (?!UNKNOWN\b)([A-Z_]{1,60})", r"(HTTP status \d{3})"):
-        if named := re.search(shape, str(error)):
-            return named[1]
-    return type(error).__name__
+    """The error's code or class name, which quotes no request."""
+    return error.code if isinstance(error, Refused) else type(error).__name__
 
 
 def _no_such_file(location: str) -> NotFound:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formats.hive.names import GLUE, ICEBERG_IN_GLUE
 from formats.hive.tables import FILE_FORMATS
-from formats.iceberg import storage
-from metalake.errors import MetalakeError, ProviderUnavailable, at
+from metalake.errors import Invalid, MetalakeError, ProviderUnavailable, at
 from providers.answers import Remote
 from providers.glue.client import GlueClient
 from providers.glue.settings import ENDPOINTS, GlueSettings, check_settings, read_shown_formats
@@ -19,8 +18,9 @@ from providers.hive_like.catalog import HiveLikeCatalog
 from providers.hive_like.meaning import MADE_HERE
 from providers.hive_like.places import HiveLikePlaces
 from providers.reaching.aws import SCHEMES, check_role, wrong_region
-from providers.reaching.endpoints import check_endpoint
-from providers.reaching.storage import reach_storage
+from providers.reaching.endpoints import check_endpoint, parse_endpoint
+from providers.reaching.identity import ADVICE, are_named
+from providers.reaching.storage import open_storage
 from providers.settings import CACHE_TTL, REFRESH_INTERVAL
 
 if TYPE_CHECKING:
@@ -80,18 +80,45 @@ class GlueCatalog(HiveLikeCatalog):
 
     @cached_property
     def glue(self) -> GlueClient:
+        """Raises ProviderUnavailable for a catalog without keys that the server's own identity is not for."""
+        self.require_identity()
         return GlueClient(self.given)
+
+    def require_identity(self) -> None:
+        given = self.given
+        if given.keys:
+            return
+        urls = [parse_endpoint(url, SCHEMES).url for url in (given.glue_endpoint, given.sts_endpoint) if url]
+        needed = [
+            f"glue://{given.account or 'server'}/{given.region}",
+            *([given.role_arn] if given.role_arn else []),
+            *urls,
+        ]
+        if not are_named(needed):
+            message = f"Nothing opens this Glue catalog. {ADVICE} It needs {', '.join(needed)}."
+            raise ProviderUnavailable(message, kind="catalog", retryable=False)
 
     @cached_property
     def io(self) -> FileIO:
-        """The storage, with Glue's region and credentials unless the storage properties give others."""
-        reach_storage(self.properties)
-        ours = {} if "client.region" in self.properties else {"s3.region": self.given.region}
+        """The storage, with Glue's region and the catalog's keys or role unless the storage properties give others."""
+        given = self.given
+        ours = {} if "client.region" in self.properties else {"s3.region": given.region}
         if self.properties.keys().isdisjoint(("s3.access-key-id", "client.access-key-id")):
-            keys = self.glue.credentials()
-            ours |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
-            ours |= {"s3.session-token": keys.token} if keys.token else {}
-        return storage.file_io(ours | self.properties)
+            ours |= self._keys_for_storage() if given.keys else self._role_for_storage()
+        return open_storage(self.catalog_id, self.properties, ours)
+
+    def _keys_for_storage(self) -> dict[str, str]:
+        keys = self.glue.credentials()
+        given = {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
+        return given | ({"s3.session-token": keys.token} if keys.token else {})
+
+    def _role_for_storage(self) -> dict[str, str]:
+        """The server's identity takes on the role for the places that are named for it."""
+        role = self.given.role
+        if not role:
+            return {}
+        given = {"s3.role-arn": role.arn, "s3.role-session-name": role.session_name}
+        return given | ({"client.assume-role.external-id": role.external_id} if role.external_id else {})
 
     def check_locations(self) -> None:
         super().check_locations()
@@ -101,6 +128,10 @@ class GlueCatalog(HiveLikeCatalog):
                     check_endpoint(url, SCHEMES)
         if self.given.role:
             check_role(self.given.role)
+        try:
+            self.require_identity()
+        except ProviderUnavailable as refused:
+            raise Invalid(refused.message, kind="catalog") from None
 
     def system_names(self) -> list[str]:
         """The account and region; without a known account, the keys or the server's identity, which imply one."""

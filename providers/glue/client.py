@@ -105,7 +105,7 @@ def _client(
 ) -> BaseClient:
     if service == "sts" and not endpoint and region not in regions(service):
         region = "us-east-1"
-    client = aws_client(service, region, endpoint, keys=keys, role=role)
+    client = aws_client(service, region, endpoint, keys=keys, role=role, own_identity=not keys)  # `glue` asked whether
     if client._get_credentials() is None:
         raise aws.NoCredentialsError  # and look again next time
     return client

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from socket import IPPROTO_TCP, TCP_NODELAY, socket
 from typing import Any, NamedTuple
 
+from botocore import UNSIGNED
 from botocore.awsrequest import (
     AWSHTTPConnection,
     AWSHTTPConnectionPool,
@@ -30,12 +31,13 @@ from botocore.session import Session
 from metalake.errors import Invalid, MetalakeError
 from providers.reaching.answers import PART, Scale
 from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, check_endpoint, connect, parse_endpoint
+from providers.reaching.identity import ROLE
 
 SCHEMES = ("https", "http")
 CHUNK = 64 * 2**10
-POOL_SIZE = 16  # connections that stay open for the next call
+# Connections that stay open for the next call, and small requests that do not wait for more to send.
+SENDING: dict[str, Any] = {"max_pool_connections": 16, "socket_options": [(IPPROTO_TCP, TCP_NODELAY, 1)]}
 REGION = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
 SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
 EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 
@@ -51,7 +53,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Role:
-    """A role to assume with the catalog's keys or, without any, with the server's own identity."""
+    """A role to assume with the catalog's keys or with the server's own identity."""
 
     arn: str
     external_id: str | None = field(default=None, repr=False)
@@ -109,36 +111,34 @@ def aws_client(
     *,
     keys: Keys | None = None,
     role: Role | None = None,
+    own_identity: bool = False,
     connect_timeout: float = CONNECT_SECONDS,
     read_timeout: float = READ_SECONDS,
+    attempts: int = 1,
+    bucket_in_host: bool = False,
 ) -> BaseClient:
-    """A client that makes each call once: no retries, redirects or proxies; the times are seconds.
+    """A client that makes each call once, unless told otherwise: no redirects or proxies; the times are seconds.
 
     Raises Invalid for an unknown region or a malformed endpoint. Its calls raise botocore's exceptions, but Invalid for
-    an address that the server does not connect to and ProviderUnavailable if no connection was made. Without keys the
-    server's own identity is used (botocore's default chain, which may call this machine's metadata service). Reuse the
-    client: it is safe to share between threads, and making one takes longer than a call.
+    an address that the server does not connect to and ProviderUnavailable if no connection was made. Without keys it is
+    anonymous, or has with `own_identity` what botocore's default chain finds, which may call this machine's metadata
+    service. Reuse the client: it is safe to share between threads, and making one takes longer than a call.
     """
     check_region(service, region, endpoint)
     if endpoint:
         parse_endpoint(endpoint, SCHEMES)
     timeouts = Timeouts(connect_timeout, read_timeout)
     session = _session()
+    config = _config(endpoint, timeouts, attempts, bucket_in_host)
     if role:
-        sts = _sts_client(region, role, keys, timeouts)
+        sts = _sts_client(region, role, keys, own_identity, timeouts)
         session.register_component("credential_provider", CredentialResolver([_AssumedRole(sts, role)]))
     elif keys:
         session.set_credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
-    client = session.create_client(
-        service, region_name=region, endpoint_url=endpoint, config=_config(endpoint, timeouts)
-    )
-    sender = CheckedSession(
-        trusted=not endpoint,
-        timeout=timeouts,
-        verify=_trust(session),
-        max_pool_connections=POOL_SIZE,
-        socket_options=[(IPPROTO_TCP, TCP_NODELAY, 1)],
-    )
+    elif not own_identity:
+        config = config.merge(Config(signature_version=UNSIGNED))
+    client = session.create_client(service, region_name=region, endpoint_url=endpoint, config=config)
+    sender = CheckedSession(trusted=not endpoint, timeout=timeouts, verify=_trust(session), **SENDING)
     client.meta.events.register_first("before-send", sender.answer)
     return client
 
@@ -150,7 +150,7 @@ class Timeouts(NamedTuple):
     read: float
 
 
-def _sts_client(region: str, role: Role, keys: Keys | None, timeouts: Timeouts) -> BaseClient:
+def _sts_client(region: str, role: Role, keys: Keys | None, own_identity: bool, timeouts: Timeouts) -> BaseClient:
     """The client that gets a role's keys: in the service's region, or in us-east-1 if STS is not offered there."""
     sts_region = region if region in regions("sts") else "us-east-1"
     return aws_client(
@@ -158,21 +158,24 @@ def _sts_client(region: str, role: Role, keys: Keys | None, timeouts: Timeouts) 
         sts_region,
         role.sts_endpoint,
         keys=keys,
+        own_identity=own_identity,
         connect_timeout=timeouts.connect,
         read_timeout=timeouts.read,
     )
 
 
-def _config(endpoint: str | None, timeouts: Timeouts) -> Config:
+def _config(endpoint: str | None, timeouts: Timeouts, attempts: int, bucket_in_host: bool) -> Config:
     return Config(
         connect_timeout=timeouts.connect,
         read_timeout=timeouts.read,
-        retries={"total_max_attempts": 1, "mode": "standard"},
+        retries={"total_max_attempts": attempts, "mode": "standard"},
         proxies={},
         ignore_configured_endpoint_urls=True,
         inject_host_prefix=not endpoint,
-        # A bucket in the host name would be a host that the operator did not name.
-        s3={"addressing_style": "path"} if endpoint else None,
+        # A bucket in the host name would be a host that nobody named.
+        s3={"addressing_style": "virtual" if bucket_in_host else "path"} if endpoint else None,
+        request_checksum_calculation="when_required",  # storages beside AWS's do not know the newer ones
+        response_checksum_validation="when_required",
     )
 
 

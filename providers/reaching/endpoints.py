@@ -49,6 +49,11 @@ class Endpoint:
     host: str
     port: int
 
+    @property
+    def url(self) -> str:
+        """One spelling of it, the port always said."""
+        return f"{self.scheme}://{self.host}:{self.port}"
+
 
 class UnknownHost(ProviderUnavailable):
     """The host name has no address."""
@@ -70,6 +75,14 @@ def check_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
 
 def parse_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
     """The endpoint of a URL, without looking its host up. Raises Invalid, also for an address that is not allowed."""
+    endpoint = read_endpoint(url, schemes)
+    if literal(endpoint.host) or endpoint.host in METADATA_NAMES:
+        resolve(endpoint.host, endpoint.port)
+    return endpoint
+
+
+def read_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
+    """The endpoint of a URL, allowed or not. Raises Invalid for a malformed one."""
     usable = " or ".join(f"{scheme}://" for scheme in schemes)
     if not isinstance(url, str) or len(url) > MAX_URL or not url.isprintable() or " " in url or "\\" in url:
         raise _not_usable(f"it must be printable text such as {usable}host, without spaces or backslashes")
@@ -89,8 +102,6 @@ def parse_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
     except Invalid as wrong:
         raise _not_usable(wrong.message) from None
     port = PORTS[scheme] if authority[2] is None else _port(authority[2])
-    if literal(host) or host in METADATA_NAMES:
-        resolve(host, port)
     return Endpoint(scheme, host, port)
 
 

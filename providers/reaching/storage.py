@@ -1,6 +1,6 @@
-"""The hosts that a catalog's FileIO connects to, by the properties that name them.
+"""The FileIO of a catalog, and the hosts that it connects to, by the properties that name them.
 
-PyArrow looks names up by itself, in C++: we check the hosts before we call it, but cannot pin its connections.
+PyArrow, which opens all but S3, looks names up in C++: we check the hosts before we call it, but cannot pin them.
 """
 
 from __future__ import annotations
@@ -8,16 +8,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from formats.iceberg.storage import IO_SETTINGS
+from formats.iceberg.storage import IO_SETTINGS, RemoteFiles, file_io
 from metalake.errors import Invalid, at
 from providers.reaching.endpoints import CONNECT_SECONDS, Endpoint, UnknownHost, parse_endpoint, resolve
+from providers.reaching.identity import HTTP, own_places
 
-HTTP = ("https", "http")
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+S3 = ("s3", "s3a", "s3n", "oss")
 CLUSTER = ("hdfs", "viewfs")
 AZURE_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 AZURE_AUTHORITIES = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
 SITE = "default"  # the file system of the operator's core-site.xml
+
+
+def open_storage(catalog_id: int, properties: Mapping[str, str], more: Mapping[str, str] | None = None) -> FileIO:
+    """The FileIO of a catalog's properties, after a look at its hosts; `more` are settings that they go before.
+
+    Raises what `reach_storage` raises.
+    """
+    reach_storage(properties)
+    given = {**(more or {}), **properties}
+    return file_io(given, open_remote, own_places(given, parse_storage(properties), catalog_id))
+
+
+def open_remote(settings: Mapping[str, str], scheme: str, is_own: bool) -> RemoteFiles:
+    if scheme in S3:
+        from providers.reaching.s3 import S3Files  # botocore, on first use
+
+        return S3Files(settings, scheme, is_own)
+    from providers.reaching.arrow import ArrowFiles  # pyarrow and pyiceberg: 90 MB and a second
+
+    return ArrowFiles(settings, scheme, is_own)
 
 
 def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:

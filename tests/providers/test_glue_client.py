@@ -155,8 +155,9 @@ def test_a_session_token_goes_along(glue: Glue) -> None:
 
 
 def test_the_servers_own_identity_is_used_without_keys(
-    glue: Glue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    glue: Glue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Any
 ) -> None:
+    settings.METALAKE_OWN_IDENTITY = ("glue://server/us-east-1", glue.endpoint)
     glue_client._client.cache_clear()
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))

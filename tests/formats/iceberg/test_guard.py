@@ -6,17 +6,16 @@ import ast
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyiceberg
 import pytest
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from formats.iceberg.guard import MAX_KEYS, check_key, check_properties, loads_class
 from formats.iceberg.storage import file_io
 from formats.iceberg.table_locations import PATH_PROPERTIES
 from metalake.errors import Invalid, TooLarge
+from providers.reaching.storage import open_remote
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 
 # Every property pyiceberg reads by name falls under one of these; test_every_constant_is_classified keeps it so.
@@ -121,8 +120,7 @@ def test_why_classes_are_refused(key, tmp_path, monkeypatch):
     assert sys.modules.pop("planted_by_a_user").called
     with pytest.raises(Invalid):
         check_properties(properties)
-    io: Any = file_io(properties)
-    assert type(io.opened) is PyArrowFileIO
+    open_remote(file_io(properties).properties, "gs", False)
     assert "planted_by_a_user" not in sys.modules
 
 

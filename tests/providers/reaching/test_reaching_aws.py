@@ -96,12 +96,13 @@ class TestCredentials:
     def test_the_servers_own_identity(self, site, monkeypatch):
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIASERVER")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "own")
-        assert "Credential=AKIASERVER/" in self.asked_with(site)["Authorization"]
+        assert "Credential=AKIASERVER/" in self.asked_with(site, own_identity=True)["Authorization"]
+        assert "Authorization" not in self.asked_with(site), "it goes only where it is meant"
         assert "Credential=AKIAFLIGHTS/" in self.asked_with(site, keys=KEYS)["Authorization"]
 
     def test_none_at_all(self, site):
         with pytest.raises(NoCredentialsError):
-            self.asked_with(site)
+            self.asked_with(site, own_identity=True)
 
     @staticmethod
     def sts_answer(hours: float) -> tuple[int, dict[str, str], bytes]:

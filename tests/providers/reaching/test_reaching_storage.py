@@ -15,8 +15,12 @@ from metalake.errors import Invalid, NotFound
 from providers.iceberg.provider import IcebergProvider
 from providers.reaching.aws import Keys, aws_client
 from providers.reaching.endpoints import UnknownHost
-from providers.reaching.storage import check_storage, parse_storage, reach_storage
+from providers.reaching.s3 import S3Files
+from providers.reaching.storage import check_storage, open_storage, parse_storage, reach_storage
 from tests.catalogs.callers import Caller
+
+
+S3_KEYS = {"s3.access-key-id": "AKIA", "s3.secret-access-key": "sesame"}
 
 
 def endpoint(value: str) -> dict[str, str]:
@@ -43,7 +47,7 @@ def test_a_bucket_is_no_part_of_the_host_that_is_asked(scheme: str, asked: dict[
     with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         keys = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}
-        io = file_io({"s3.endpoint": f"http://localhost:{server.server_port}", **keys, **asked})
+        io = open_storage(1, {"s3.endpoint": f"http://localhost:{server.server_port}", **keys, **asked})
         with pytest.raises(NotFound):
             read_metadata(io, f"{scheme}://inner/x/a.metadata.json")
         server.shutdown()
@@ -51,10 +55,14 @@ def test_a_bucket_is_no_part_of_the_host_that_is_asked(scheme: str, asked: dict[
 
 
 def test_the_names_of_buckets_are_a_clouds_own_where_it_names_them() -> None:
-    asked = {"s3.force-virtual-addressing": "true", "s3.endpoint": "https://oss-cn-hangzhou.aliyuncs.com"}
-    assert file_io(asked).properties["s3.force-virtual-addressing"] == "true"
-    for endpoint in ("https://aliyuncs.com.evil.example", "https://evil-aliyuncs.com"):
-        assert file_io(asked | {"s3.endpoint": endpoint}).properties["s3.force-virtual-addressing"] == "false"
+    settings = file_io({"s3.force-virtual-addressing": "true", "s3.region": "us-east-1"}).properties
+    for endpoint, style in (
+        ("https://oss-cn-hangzhou.aliyuncs.com", "virtual"),
+        ("https://aliyuncs.com.evil.example", "path"),
+        ("https://evil-aliyuncs.com", "path"),
+    ):
+        client = S3Files(settings | {"s3.endpoint": endpoint}, "s3", False)._client
+        assert client.meta.config.s3["addressing_style"] == style
 
 
 REFUSED = [
@@ -139,7 +147,12 @@ def test_a_name_service_of_the_operators_own_cluster(dns, properties):
     "properties",
     [
         {},
-        {"warehouse": "s3://flights/lake", "s3.region": "eu-west-1", "s3.access-key-id": "AKIA"},
+        {
+            "warehouse": "s3://flights/lake",
+            "s3.region": "eu-west-1",
+            "s3.access-key-id": "AKIA",
+            "s3.secret-access-key": "s",
+        },
         {"warehouse": "file:///var/lake"},
         {"uri": "jdbc:postgresql://db.lan/x", "catalog-backend": "jdbc", "my.proxy": "x"},
         {"s3.signer.endpoint": "v1/aws/s3/sign", "s3.endpoint": ""},
@@ -169,8 +182,7 @@ def test_a_storage_that_is_allowed_works(allow):
         url = "http://{}:{}".format(*server.get_host_and_port())
         s3 = aws_client("s3", "us-east-1", url, keys=Keys("AKIA", "sesame"))
         s3.create_bucket(Bucket="flights")
-        keys = {"s3.access-key-id": "AKIA", "s3.secret-access-key": "sesame"}
-        IcebergProvider(1, endpoint(url) | keys).test_connection()
+        IcebergProvider(1, endpoint(url) | S3_KEYS).test_connection()
     finally:
         server.stop()
 
