@@ -127,14 +127,15 @@ class Missing:
 def begin(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
     """Begin a run of deliveries, or go on with the one that is under way; its fence is the turn of who called.
 
-    Raises Conflict while the server itself walks over the catalog, and Unsupported for a catalog of which jobs cannot
-    list all.
+    Raises Conflict while the server itself walks over the catalog, Unsupported for a catalog of which jobs cannot list
+    all, and ProviderUnavailable for one without keys that the server's own identity is not for.
     """
 
     def act(actor: Actor, located: Located) -> RefreshRun:
         provider = provider_at(located)
         if not (provider.keeps_outside(Kind.SCHEMA) and provider.keeps_outside(Kind.TABLE)):
             raise Unsupported(f"{provider.label} catalogs are not harvested: refresh this one.", kind=Kind.CATALOG)
+        provider.require_identity()  # the job's machine has one, too
         _end_old(located.id)
         run = refresh.begin(located.id, actor.name, accept_drops=accept_drops, is_delivered=True)
         if not run.is_delivered:

@@ -32,7 +32,10 @@ class Client:
         """The reply's body. Raises Refused, or the errors of requests if the server does not answer."""
         target = f"{self.url}/api/" + "/".join(quote(part, safe="") for part in path)
         who: dict[str, Any] = {"headers": self._bearer} if self.token else {"auth": (self.user, self.password)}
-        answer = requests.request(method, target, json=body, params=query, timeout=30, **who)
+        # What follows a redirection would show somebody else the body and, on the same host, the credential.
+        answer = requests.request(method, target, json=body, params=query, timeout=30, allow_redirects=False, **who)
+        if answer.is_redirect:
+            raise Refused(answer.status_code, f"{self.url} is not the server's own address: it redirects.")
         if not answer.ok:
             raise Refused(answer.status_code, answer.json().get("message", answer.reason))
         return dict(answer.json())

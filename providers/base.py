@@ -165,6 +165,9 @@ class Provider:
     def check_locations(self) -> None:
         """Raise Invalid for a place that this server's settings do not allow now."""
 
+    def require_identity(self) -> None:
+        """Raise ProviderUnavailable for a system without keys that the server's own identity is not for."""
+
     def test_connection(self) -> None:
         """Make one cheap call to the system. Raises Invalid or ProviderUnavailable, saying what is wrong."""
         raise NotImplementedError

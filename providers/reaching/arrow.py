@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, GcsFileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.utils.datetime import millis_to_datetime
 
 from metalake.errors import ProviderUnavailable
 from providers.reaching.identity import ADVICE
 
+RETRIED = timedelta(seconds=30)  # instead of a quarter of an hour
+NEVER = 4_102_444_800_000  # milliseconds, the year 2100: a token whose end is not given
 AZURE_KEYS = (
     ("adls.account-key",),
     ("adls.sas-token",),
@@ -29,12 +33,12 @@ class ArrowFiles(PyArrowFileIO):
         return _holds_a_file(self.fs_by_scheme(scheme, host), path)
 
     def _initialize_gcs_fs(self) -> FileSystem:
-        token = self.properties.get("gcs.oauth2.token")
-        if token or self._is_own:
-            return super()._initialize_gcs_fs()
-        host = self.properties.get("gcs.service.host", "")
-        scheme, _, authority = host.rpartition("://")
-        return GcsFileSystem(anonymous=True, scheme=scheme or None, endpoint_override=authority or None)
+        scheme, _, host = self.properties.get("gcs.service.host", "").rpartition("://")
+        given = {"scheme": scheme or None, "endpoint_override": host or None, "retry_time_limit": RETRIED}
+        if token := self.properties.get("gcs.oauth2.token"):
+            until = millis_to_datetime(int(self.properties.get("gcs.oauth2.token-expires-at", NEVER)))
+            return GcsFileSystem(access_token=token, credential_token_expiration=until, **given)
+        return GcsFileSystem(anonymous=not self._is_own, **given)
 
     def _initialize_azure_fs(self) -> FileSystem:
         has_keys = any(all(map(self.properties.get, keys)) for keys in AZURE_KEYS)

@@ -140,7 +140,14 @@ def aws_client(
     client = session.create_client(service, region_name=region, endpoint_url=endpoint, config=config)
     sender = CheckedSession(trusted=not endpoint, timeout=timeouts, verify=_trust(session), **SENDING)
     client.meta.events.register_first("before-send", sender.answer)
+    if endpoint:
+        client.meta.events.register("before-call.s3", _ask_no_other_region)
     return client
+
+
+def _ask_no_other_region(context: dict[str, Any], **_: object) -> None:
+    """Take a redirect for the answer: S3's client would ask again where the bucket is, without end if redirected."""
+    context.get("s3_redirect", {})["redirected"] = True
 
 
 class Timeouts(NamedTuple):

@@ -73,9 +73,9 @@ class Site:
                 for name, value in {"Content-Length": str(len(body)), **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(b"" if self.command == "HEAD" else body)
 
-            do_POST = do_PUT = do_GET
+            do_POST = do_PUT = do_HEAD = do_DELETE = do_GET
 
             def log_message(self, *_: Any) -> None:
                 pass

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from moto.server import ThreadedMotoServer
+from pyiceberg.io import FileIO
 
 from catalogs.models import Catalog
+from formats.iceberg import storage
 from formats.iceberg.files import read_metadata
 from formats.iceberg.storage import file_io
-from metalake.errors import Invalid, NotFound
+from metalake.errors import AlreadyExists, Invalid, NotFound, ProviderUnavailable, TooLarge
 from providers.iceberg.provider import IcebergProvider
 from providers.reaching.aws import Keys, aws_client
 from providers.reaching.endpoints import UnknownHost
 from providers.reaching.s3 import S3Files
-from providers.reaching.storage import check_storage, open_storage, parse_storage, reach_storage
+from providers.reaching.storage import AZURE_AUTHORITIES, check_storage, open_storage, parse_storage, reach_storage
 from tests.catalogs.callers import Caller
-
+from tests.glue import Glue
 
 S3_KEYS = {"s3.access-key-id": "AKIA", "s3.secret-access-key": "sesame"}
 
@@ -185,6 +188,96 @@ def test_a_storage_that_is_allowed_works(allow):
         IcebergProvider(1, endpoint(url) | S3_KEYS).test_connection()
     finally:
         server.stop()
+
+
+AZURITE = {"adls.account-name": "acme", "adls.account-key": "a2V5"} | {
+    f"adls.{name}-storage-scheme": "http" for name in ("blob", "dfs")
+}
+REDIRECTED = {
+    "s3": ({"s3.endpoint": "http://{}"} | S3_KEYS, "s3://flights/t/a.json"),
+    "oss": ({"s3.endpoint": "http://{}"}, "oss://flights/t/a.json"),
+    "gcs": ({"gcs.service.host": "http://{}"}, "gs://flights/t/a.json"),
+    "azure": (AZURITE | dict.fromkeys(AZURE_AUTHORITIES, "{}"), "abfss://flights@acme.dfs.core.windows.net/t/a.json"),
+}
+
+
+class Anywhere(dict):
+    """An answer to every path."""
+
+    def __init__(self, answer: Callable[[str], tuple[int, dict[str, str], bytes]]) -> None:
+        super().__init__(any="path")
+        self.answer = answer
+
+    def get(self, path: str, *_: object) -> tuple[int, dict[str, str], bytes]:
+        return self.answer(path)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("kind", REDIRECTED)
+def test_a_storage_that_redirects_is_not_followed(site, allow, kind, status) -> None:
+    """Neither to what the guard allows, as here, nor to what it would refuse: nobody asks it."""
+    allow("127.0.0.1")
+    target = site(Anywhere(lambda path: (200, {"Content-Type": "application/json"}, b'{"format-version": 2}')))
+    first = site(Anywhere(lambda path: (status, {"Location": f"http://127.0.0.1:{target.port}{path}"}, b"")))
+    given, location = REDIRECTED[kind]
+    io = open_storage(1, {key: value.format(f"127.0.0.1:{first.port}") for key, value in given.items()})
+    acts = [
+        lambda: storage.read_bytes(io, location, 1000),
+        lambda: storage.create(io, location, b"{}"),
+        lambda: storage.delete_file(io, location),
+        lambda: storage.is_empty(io, location),
+        lambda: storage.require_reachable(io, location),
+    ]
+    for act in acts:
+        first.asked.clear()
+        with pytest.raises(ProviderUnavailable) as refused:
+            act()
+        assert 0 < len(first.asked) < 4 and target.asked == []
+        assert kind not in ("s3", "oss") or "redirects to another address" in refused.value.message
+
+
+def test_a_name_that_leads_inside_by_the_time_it_is_used(site, allow, dns) -> None:
+    """The storage's host is looked up once for each connection, and that address is connected to."""
+    server = site({"/flights/a.json": (200, {}, b"{}")})
+    allow("127.0.0.2")
+    dns.leads("minio.lan", ["127.0.0.2"], ["127.0.0.1"])
+    io = open_storage(1, {"s3.endpoint": f"http://minio.lan:{server.port}"} | S3_KEYS)
+    with pytest.raises(Invalid, match="leads to a loopback address"):
+        storage.read_bytes(io, "s3://flights/a.json", 1000)
+    assert (dns.asked, server.asked) == (["minio.lan"] * 2, [])
+
+
+class TestS3:
+    """What a FileIO does in a bucket."""
+
+    @pytest.fixture
+    def io(self, allow, glue: Glue) -> FileIO:
+        allow("127.0.0.1")
+        glue.create_bucket("lake")
+        return open_storage(1, {"s3.endpoint": glue.endpoint} | S3_KEYS)
+
+    def test_a_file(self, io: FileIO) -> None:
+        place = "s3://lake/t/ü %20+~/a.json"
+        assert storage.is_empty(io, "s3://lake/t") and storage.delete_file(io, place) == 0
+        storage.create(io, place, b"{}")
+        with pytest.raises(AlreadyExists):
+            storage.create(io, place, b"others")
+        assert storage.read_bytes(io, place, 2) == b"{}" and not storage.is_empty(io, "s3://lake/t")
+        with pytest.raises(TooLarge):
+            storage.read_bytes(io, place, 1)
+        assert [storage.delete_file(io, place) for _ in range(2)] == [1, 0]
+        with pytest.raises(NotFound):
+            storage.read_bytes(io, place, 2)
+
+    def test_objects_that_stand_for_folders_are_no_files(self, io: FileIO, glue: Glue) -> None:
+        for name in ("t/", "t/data/", "tt/a"):
+            glue.client("s3").put_object(Bucket="lake", Key=name)
+        assert storage.is_empty(io, "s3://lake/t") and not storage.is_empty(io, "s3://lake")
+        storage.require_reachable(io, "s3://lake/nowhere")
+        with pytest.raises(ProviderUnavailable, match="There is no s3://pond"):
+            storage.require_reachable(io, "s3://pond/t")
+        with pytest.raises(ProviderUnavailable, match="NoSuchBucket"):
+            storage.create(io, "s3://pond/t/a", b"")
 
 
 class TestRegistering:
