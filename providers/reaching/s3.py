@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 
 from formats.iceberg.storage import Refused
 from metalake.errors import ProviderUnavailable
+from providers.reaching.answers import places_returned
 from providers.reaching.aws import Keys, Role, aws_client
 from providers.reaching.identity import ADVICE
 
@@ -90,7 +91,7 @@ class S3Files:
     def ask(self, operation: str, location: str, **given: Any) -> Any:
         """The answer about an object or, if the location is a bucket, about that. Raises FileNotFoundError."""
         bucket, key = _parts(location)
-        with self._errors(location):
+        with self._errors(location), places_returned():
             return getattr(self._client, operation)(Bucket=bucket, **({"Key": key} if key else {}), **given)
 
     @contextmanager
