@@ -40,6 +40,8 @@ class ViewMeta(models.Model):
     broken = models.TextField(blank=True)
     current_version = models.PositiveIntegerField(default=1)
     read_version = models.PositiveIntegerField(default=0, db_default=0)  # the version whose ViewRead rows there are
+    is_read_whole = models.BooleanField(default=False, db_default=False)  # whether those are of all its dialects
+    slow_version = models.PositiveIntegerField(default=0, db_default=0)  # a version that took too long to be read
     latest_version = models.PositiveIntegerField(default=1)
     deleted_at = models.BigIntegerField(default=0)  # milliseconds since 1970; 0 while it exists
 
@@ -109,8 +111,9 @@ class ViewRead(models.Model):
 
     `key` is the digest of the names in one case, by which readers of an object are looked up; `schema` is a physical
     name. `catalog` is OWN for that of the view itself, which may be renamed. `columns` are pairs of a column of a view
-    and a column that it is made of, as far as they can be told; with a true third if a `*` names it and not the SQL. A
-    guess is a second meaning that the names in the SQL may have: it is shown only if it is there.
+    and a column that it is made of, as far as they can be told; if a `*` names it and not the SQL, a third says of
+    which object, by its id. A guess is a second meaning that the names in the SQL may have: it is shown only if it is
+    there.
     """
 
     OWN = ""

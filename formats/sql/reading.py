@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -12,6 +13,7 @@ from formats.sql.columns import SourceColumns, names_of, outputs_of, qualified
 from formats.sql.dialects import SqlDialect, dialect_of
 from formats.sql.parsing import TOO_DEEP, Unreadable, parse, place_of
 from formats.sql.results import ColumnsOf, OutputColumn, Problem, Reading, quote
+from formats.sql.stars import stars_of, without_stars
 from formats.sql.tables import sources_of
 
 MOST_PROBLEMS = 20
@@ -40,21 +42,27 @@ def read(
     except RecursionError:
         return Reading(problems=(Problem(TOO_DEEP),), is_generic=rules.is_generic)
     schema = SourceColumns(sources, columns_of or {}, rules)
-    columns, problems = _understood(sql, query, schema, rules)
-    return Reading(sources, columns, problems, rules.is_generic)
+    understood = _understood(sql, query, schema, rules)
+    return replace(understood, sources=sources, is_generic=rules.is_generic)
 
 
-def _understood(
-    sql: str, query: exp.Query, schema: SourceColumns, dialect: SqlDialect
-) -> tuple[tuple[OutputColumn, ...] | None, tuple[Problem, ...]]:
+def _understood(sql: str, query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> Reading:
     """Columns and what is wrong with them; their bare names where sqlglot understands no more."""
     try:
         whole = qualified(query, schema, dialect)
-        problems = dict.fromkeys(_unresolved(sql, whole, schema))
-        return outputs_of(query, whole, schema, dialect), tuple(problems)[:MOST_PROBLEMS]
+        problems = tuple(dict.fromkeys(_unresolved(sql, whole, schema)))[:MOST_PROBLEMS]
+        columns = outputs_of(query, whole, schema, dialect)
+        if columns is not None:
+            return Reading(columns=columns, problems=problems)
+        return Reading(problems=problems, stars=stars_of(whole), beside=_beside(query, whole, schema, dialect))
     except _CANNOT:
         names = names_of(query)
-        return None if names is None else tuple(OutputColumn(name or None) for name in names), ()
+        return Reading(columns=None if names is None else tuple(OutputColumn(name or None) for name in names))
+
+
+def _beside(query: exp.Query, whole: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> tuple[OutputColumn, ...]:
+    named, known = without_stars(query), without_stars(whole)
+    return () if named is None or known is None else outputs_of(named, known, schema, dialect) or ()
 
 
 def _unresolved(sql: str, whole: exp.Query, schema: SourceColumns) -> Iterator[Problem]:

@@ -55,17 +55,28 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
+class Star:
+    """That all columns of a source are yielded under their own names, but those in `but`, which are casefolded."""
+
+    source: int
+    but: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reading:
     """What one representation reads and yields.
 
-    `sources` is None if the SQL could not be read, `columns` also where a `*` could not be expanded. With `is_generic`
-    sqlglot does not know the dialect, and the SQL was read as generic SQL.
+    `sources` is None if the SQL could not be read, `columns` also where a `*` could not be expanded: then `stars` are
+    what it stands for, and `beside` the columns that are named beside it. With `is_generic` sqlglot does not know the
+    dialect, and the SQL was read as generic SQL.
     """
 
     sources: tuple[Source, ...] | None = None
     columns: tuple[OutputColumn, ...] | None = None
     problems: tuple[Problem, ...] = ()
     is_generic: bool = False
+    stars: tuple[Star, ...] = ()
+    beside: tuple[OutputColumn, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -79,6 +90,8 @@ class Reading:
             columns=None if columns is None else tuple(_column(each) for each in columns),
             problems=tuple(Problem(**each) for each in data["problems"]),
             is_generic=data["is_generic"],
+            stars=tuple(Star(each["source"], tuple(each["but"])) for each in data["stars"]),
+            beside=tuple(_column(each) for each in data["beside"]),
         )
 
 

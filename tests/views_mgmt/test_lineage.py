@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from catalogs.services import catalogs, metalakes
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
-from tests.demo import give
+from tests.demo import actor, give
 from tests.providers.world import World
 from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql, update
 from views_mgmt.models import ViewMeta, ViewRead
@@ -186,16 +187,43 @@ def test_what_could_not_be_reached_is_read_in_the_next_round(
 def test_what_can_never_be_read_whole_holds_up_nobody(
     flights: World, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round brings a view to its end; the dialects of it that could be read are noted."""
+    """Each is tried twice, the second time behind the others; the dialects of it that could be read are noted."""
     long = "SELECT * FROM t -- " + "x" * 100
     view(admin, "plain", sql("spark", "SELECT * FROM t"))
     view(admin, "half", sql("spark", "SELECT * FROM u"), sql("trino", long), sql("hive", long))
     view(admin, "longer", sql("spark", long + "y"))
     monkeypatch.setattr(process, "MOST_AT_ONCE", 60)
-    for left in ({"half", "longer"}, {"longer"}, set()):
+    for left in (*[{"half", "longer"}] * 3, {"longer"}, set()):
         read_new_versions()
         assert set(ViewMeta.objects.filter(read_version=0).values_list("view_name", flat=True)) == left
     assert set(ViewRead.objects.values_list("view__view_name", "name")) == {("plain", "t"), ("half", "u")}
+
+
+def test_views_that_take_all_the_time_hold_up_nobody_else_s(
+    flights: World, admin: Caller, mia: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each author in each metalake has a line; before the second of one's slow views is tried, all others are read."""
+    for number in range(3):
+        view(admin, f"slow{number}", sql("spark", "SELECT * FROM t -- " + "x" * 100))
+    give("mia", Kind.CATALOG, "flights", "use_catalog")
+    for privilege in ("use_schema", "create_view"):
+        give("mia", Kind.SCHEMA, "flights.nyc", privilege)
+    view(mia, "mias", sql("spark", "SELECT * FROM t"))
+    metalakes.create_metalake(actor("admin"), "other", None, {})
+    world = {"world": f"{flights.path}.other"}
+    catalogs.create_catalog(actor("admin"), "other", "flights", "relational", "half", None, world)
+    other = SCHEMA.replace("demo", "other")
+    others = body("others", sql("spark", "SELECT * FROM t"), columns=[])
+    for path, asked in ((other.removesuffix("/nyc"), {"name": "nyc"}), (f"{other}/views", others)):
+        made = admin.send("POST", path, asked)
+        assert made.status == 200, made.body
+    monkeypatch.setattr(process, "MOST_AT_ONCE", 80)
+    read_new_versions()
+    unread = ViewMeta.objects.filter(read_version=0)
+    assert sorted(unread.values_list("view_name", "slow_version")) == [("slow0", 1), ("slow1", 0), ("slow2", 0)]
+    view(admin, "quick", sql("spark", "SELECT * FROM t"))
+    read_new_versions()
+    assert {each.view_name for each in unread.all()} == {"slow0", "slow1", "slow2"}
 
 
 def test_reading_for_lineage_and_for_people_do_not_wait_for_each_other(flights: World, admin: Caller) -> None:

@@ -112,8 +112,9 @@ def _link(row: ViewRead, names: _Names, views: dict[int, Located], target: Locat
     view = views.get(row.view_id)
     if view is None:
         return None
-    # The columns of something hidden are told as far as the view's own SQL names them.
-    columns = tuple((one, other) for one, other, *is_expanded in row.columns if target or not any(is_expanded))
+    # What the view's own SQL does not name is told of this very object alone, which the actor may load.
+    known = [] if target is None else [target.id]
+    columns = tuple((one, other) for one, other, *of in row.columns if not of or of == known)
     return Link(view, names.written(row), target, level, tuple(row.dialects), columns, row.is_guess)
 
 

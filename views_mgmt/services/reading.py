@@ -1,29 +1,38 @@
-"""Notes what the SQL of each view reads, after the view was written: reading SQL takes too long for its transaction."""
+"""Notes what the SQL of each view reads, after the view was written: reading SQL takes too long for its transaction.
+
+Views wait in lines, one for each author in each metalake, and lines take turns: a view that takes all the time it has
+holds up its own line alone, and is then read behind the others of it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Count, F, Q, QuerySet
 
 from authz.objects import by_ids
 from formats.native.view_definition import Representation
-from formats.sql.results import ColumnsOf, Reading
+from formats.sql.results import Reading
 from metalake.errors import ProviderBusy
 from metalake.hierarchy import HierarchicalSchema, split_logical
 from metalake.lineage import Address, Located
 from views_mgmt import versions
 from views_mgmt.models import ViewMeta, ViewRead, ViewVersion
-from views_mgmt.services.expanding import columns_of_sources
+from views_mgmt.services.expanding import Columns, columns_at
 from views_mgmt.services.sources import addresses_of
 from views_mgmt.sql import process
 from views_mgmt.sql.process import Question
 
+log = logging.getLogger(__name__)
+
 BATCH = 50  # views that are read at once
+LONGEST_ROUND = 10.0  # seconds after which no further line has its turn in a round
 MOST_READS = 1000  # rows of one view
 LONGEST_NAME, LONGEST_SCHEMA = 255, 1024
 
@@ -32,69 +41,86 @@ Names = tuple[str, str, str]
 
 
 class Dialect(NamedTuple):
-    """A representation with what it reads; `is_expanded` if its `*` was, by the columns of what it reads."""
+    """A representation with what it reads."""
 
     of: Representation
     reading: Reading
-    is_expanded: bool = False
 
 
 Dialects = list[Dialect]
 
 
 def read_new_versions() -> None:
-    """Read versions that were not read yet, the oldest views first; what is not reached is left to the next round.
+    """Read versions that were not read yet, a turn for each line; what is not reached is left to the next round."""
+    began = time.monotonic()
+    for metalake, author in _lines():
+        if time.monotonic() - began > LONGEST_ROUND:
+            return
+        try:
+            _take_turn(_unread().filter(metalake_id=metalake, audit_info__creator=author))
+        except ProviderBusy:
+            return
+        except Exception:
+            log.exception("views of metalake %s were not read; they are in the next round", metalake)
 
-    Where no view was read whole, the shortest query had all the time: its view is not tried again, and holds up none.
+
+def _unread() -> QuerySet[ViewVersion]:
+    return versions.present().exclude(view__read_version=F("version"))
+
+
+def _lines() -> list[tuple[int, str]]:
+    """The metalake and author of each line, those with the fewest slow views first, and otherwise by chance."""
+    slow = Count("pk", filter=Q(view__slow_version=F("version")))
+    lines = list(_unread().values_list("metalake_id", "audit_info__creator").annotate(slow=slow))
+    random.shuffle(lines)
+    return [(metalake, author) for metalake, author, _ in sorted(lines, key=lambda line: line[2])]
+
+
+def _take_turn(line: QuerySet[ViewVersion]) -> None:
+    """Read the oldest views of a line; once all of these are slow, one of them, with all the time for itself.
+
+    A view that takes too long, or the one with the shortest query where there was room for none, is slow from then on;
+    one that was slow before is not tried again. Raises ProviderBusy.
     """
-    rows = list(versions.present().exclude(view__read_version=F("version")).order_by("view_id")[:BATCH])
+    rows = list(line.exclude(view__slow_version=F("version")).order_by("view_id")[:BATCH])
+    rows = rows or list(line.order_by("view_id")[:1])
     views = by_ids(row.view_id for row in rows)
     rows = [row for row in rows if row.view_id in views]
     if not rows:
         return
-    try:
-        read = _read(rows)
-    except ProviderBusy:
-        return
+    read = _read(rows)
     whole = [row for row in rows if all(process.was_read(each.reading) for each in read[row.view_id])]
-    _expand(views, {row.view_id: read[row.view_id] for row in whole})
-    for row in whole or [min(rows, key=lambda row: _shortest_unread(read[row.view_id]))]:
-        _store(row, _reads(views[row.view_id], read[row.view_id]))
+    late = [row for row in rows if any(process.took_too_long(each.reading) for each in read[row.view_id])]
+    if not whole and not late:
+        late = [min(rows, key=lambda row: _shortest_unread(read[row.view_id]))]
+    given_up = [row for row in late if row.view.slow_version == row.version]
+    slow = [row.view_id for row in late if row not in given_up]
+    ViewMeta.objects.filter(pk__in=slow).update(slow_version=F("current_version"))
+    done = {row.view_id: read[row.view_id] for row in (*whole, *given_up)}
+    columns = columns_at(next(iter(views.values())).top, list(_of_stars(views, done)), process.deadline())
+    for row in (*whole, *given_up):
+        _store(row, _reads(views[row.view_id], done[row.view_id], columns), read[row.view_id])
 
 
 def _read(rows: Sequence[ViewVersion]) -> dict[int, Dialects]:
     """The dialects of each view, by its id, with what each reads. Raises ProviderBusy."""
     all_of_them = [(row.view_id, each) for row in rows for each in row.definition.representations]
-    asked = [_question(each) for _, each in all_of_them]
+    asked = [Question(each.sql, each.dialect, each.default_catalog, each.default_schema) for _, each in all_of_them]
     read: dict[int, Dialects] = {row.view_id: [] for row in rows}
-    for (view_id, each), reading in zip(all_of_them, process.readings(asked, in_background=True), strict=True):
+    for (view_id, each), reading in zip(all_of_them, process.readings(asked, by=None), strict=True):
         read[view_id].append(Dialect(each, reading))
     return read
 
 
-def _question(each: Representation, columns_of: ColumnsOf | None = None) -> Question:
-    return Question(each.sql, each.dialect, each.default_catalog, each.default_schema, columns_of or {})
-
-
-def _expand(views: Mapping[int, Located], read: Mapping[int, Dialects]) -> None:
-    """Read dialects whose `*` was not expanded again, with the columns of what they read that are known here."""
-    until = process.deadline()
-    open_ones = [
-        (view_id, place, each)
+def _of_stars(views: Mapping[int, Located], read: Mapping[int, Dialects]) -> dict[Address, None]:
+    """Where the sources may lie of which views read all columns."""
+    return {
+        address: None
         for view_id, dialects in read.items()
-        for place, each in enumerate(dialects)
-        if each.reading.sources and each.reading.columns is None
-    ]
-    wanted = [(views[view_id], each.of, each.reading.sources or ()) for view_id, _, each in open_ones]
-    known = list(zip(open_ones, columns_of_sources(wanted, until), strict=True))
-    known = [(one, columns_of) for one, columns_of in known if columns_of]
-    with suppress(ProviderBusy):
-        questions = [_question(each.of, columns_of) for (_, _, each), columns_of in known]
-        for ((view_id, place, each), _), again in zip(
-            known, process.readings(questions, in_background=True), strict=True
-        ):
-            if again.sources == each.reading.sources and again.columns is not None:
-                read[view_id][place] = Dialect(each.of, again, is_expanded=True)
+        for each in dialects
+        for star in each.reading.stars
+        for address in addresses_of(views[view_id], (each.reading.sources or ())[star.source], each.of)
+    }
 
 
 def _shortest_unread(dialects: Dialects) -> int:
@@ -111,16 +137,17 @@ def key_within(catalog_id: int, names: Names) -> str:
     return key_of((f"\x00{catalog_id}", *names[1:]))
 
 
-def _store(row: ViewVersion, reads: Sequence[ViewRead]) -> None:
+def _store(row: ViewVersion, reads: Sequence[ViewRead], dialects: Dialects) -> None:
     """Replace what is noted of a view, unless it has changed meanwhile."""
+    is_whole = all(each.reading.sources is not None for each in dialects) and len(reads) < MOST_READS
     with transaction.atomic():
         now = ViewMeta.objects.filter(pk=row.view_id, current_version=row.version)
-        if now.update(read_version=row.version):
+        if now.update(read_version=row.version, is_read_whole=is_whole):
             ViewRead.objects.filter(view_id=row.view_id).delete()
             ViewRead.objects.bulk_create(reads)
 
 
-def _reads(view: Located, dialects: Dialects) -> list[ViewRead]:
+def _reads(view: Located, dialects: Dialects, columns: Mapping[Address, Columns]) -> list[ViewRead]:
     """A row for each name that one of the dialects reads."""
     rows = dict[Names, ViewRead]()
     for dialect in dialects:
@@ -132,7 +159,8 @@ def _reads(view: Located, dialects: Dialects) -> list[ViewRead]:
                 row = rows.setdefault(names, _row(view, names))
                 row.is_guess = row.is_guess and guess > 0
                 row.dialects = [*dict.fromkeys([*row.dialects, dialect.of.dialect])]
-                row.columns = [*row.columns, *(pair for pair in _columns(dialect, place) if pair not in row.columns)]
+                new = _columns(dialect.reading, place, columns.get(address))
+                row.columns = [*row.columns, *(pair for pair in new if pair not in row.columns)]
     return list(rows.values())
 
 
@@ -159,12 +187,18 @@ def _storable(view: Located, address: Address) -> Names | None:
     return None if is_long or "\x00" in "".join(names) else names
 
 
-def _columns(dialect: Dialect, place: int) -> list[list[Any]]:
-    """Pairs of the view's columns and those of this source that they are made of, with what else `ViewRead` says."""
-    more = [True] if dialect.is_expanded else []
-    return [
-        [column.name, made.name, *more]
-        for column in dialect.reading.columns or ()
+def _columns(reading: Reading, place: int, all_of: Columns | None) -> list[list[Any]]:
+    """Pairs of the view's columns and those of this source that they are made of, with what else `ViewRead` says.
+
+    What a `*` stands for depends on this source alone: what is known of one must tell nothing of another.
+    """
+    pairs: list[list[Any]] = [
+        [column.name, made.name]
+        for column in reading.columns or reading.beside
         for made in column.made_of or ()
         if column.name is not None and made.source == place and "\x00" not in column.name + made.name
     ]
+    for star in reading.stars:
+        if all_of is not None and star.source == place:
+            pairs += [[name, name, all_of.of] for name in all_of.names if name.casefold() not in star.but]
+    return pairs

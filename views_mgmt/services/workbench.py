@@ -27,7 +27,7 @@ from views_mgmt.services.lineage import Link
 from views_mgmt.services.sources import addresses_of
 from views_mgmt.services.views import load_view
 from views_mgmt.sql import process
-from views_mgmt.sql.process import Question
+from views_mgmt.sql.process import Asker, Question
 from views_mgmt.stores import ViewRecord
 
 SPARK_QUERY_COLUMNS = "spark.query-column-names"  # a property of Iceberg views; Spark writes it
@@ -79,16 +79,18 @@ class Suggestion:
 def check(actor: Actor, address: Address, draft: Representation | None = None) -> list[DialectCheck]:
     """Check each dialect of a view, as it would be with `draft` in the place of its dialect's.
 
-    Ends within METALAKE_SQL_TIMEOUT and the time that outside systems take. Raises ProviderBusy if others check.
+    Ends within METALAKE_SQL_TIMEOUT and the time that outside systems take. Raises TooManyRequests if SQL is read for
+    the actor already, ProviderBusy if others check.
     """
     record = load_view(actor, address)
+    by = _asker(actor, record)
     definition = record.definition if draft is None else _with(record.definition, draft)
     until = process.deadline()
     asked = [Question(each.sql, *_names_of(each)) for each in definition.representations]
-    first = process.readings(asked, until)
+    first = process.readings(asked, by, until)
     reads = _look_up(actor, record.view, definition, first, until)
     known = {key: _types(read.columns) for key, read in reads.items() if read.columns is not None}
-    readings = _again(asked, first, known, until) if known else first
+    readings = _again(asked, by, first, known, until) if known else first
     by_dialect = {each.dialect: reading for each, reading in zip(definition.representations, readings, strict=True)}
     differences = comparing.differences(_declared(definition), by_dialect, _renamed(record, definition))
     readers = _readers_of(actor, record.view, reads.values())
@@ -110,9 +112,10 @@ def check(actor: Actor, address: Address, draft: Representation | None = None) -
 def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | None = None) -> Suggestion:
     """What a view would be in a dialect, made of its representation in another, the first one unless it is named.
 
-    Raises Invalid for a source that the view does not have, ProviderBusy if others check.
+    Raises Invalid for a source that the view does not have, TooManyRequests and ProviderBusy as `check`.
     """
-    definition = load_view(actor, address).definition
+    record = load_view(actor, address)
+    definition = record.definition
     if not dialect.strip():
         raise Invalid("dialect: must be a word, such as trino", kind=Kind.VIEW)
     others = [each for each in definition.representations if each.key != dialect.casefold()]
@@ -120,8 +123,12 @@ def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | 
     if source is None:
         wanted = "other dialect" if source_dialect is None else f"dialect {quote(source_dialect)}"
         raise Invalid(f"source: the view has no {wanted}; it has {', '.join(definition.dialects)}", kind=Kind.VIEW)
-    translation = process.translation(source.sql, source.dialect, dialect)
+    translation = process.translation(source.sql, source.dialect, dialect, _asker(actor, record))
     return Suggestion(replace(source, dialect=dialect, sql=translation.sql or ""), source.dialect, translation)
+
+
+def _asker(actor: Actor, record: ViewRecord) -> Asker:
+    return Asker(actor.name, record.view.metalake.id)
 
 
 def _readers_of(actor: Actor, view: Located, reads: Iterable[Read]) -> list[Link]:
@@ -156,7 +163,11 @@ def _names_of(each: Representation) -> tuple[str, str | None, str | None]:
 
 
 def _again(
-    asked: Sequence[Question], first: Sequence[Reading], known: Mapping[tuple[Source, str], Json], until: float
+    asked: Sequence[Question],
+    by: Asker,
+    first: Sequence[Reading],
+    known: Mapping[tuple[Source, str], Json],
+    until: float,
 ) -> list[Reading]:
     """Read again what could be read, now with the columns of its sources; the first readings where no time is left."""
     again = [number for number, reading in enumerate(first) if reading.sources]
@@ -173,7 +184,7 @@ def _again(
     ]
     if time.monotonic() >= until:
         return list(first)
-    second = dict(zip(again, process.readings(questions, until), strict=True))
+    second = dict(zip(again, process.readings(questions, by, until), strict=True))
     return [
         second[number] if number in second and second[number].sources is not None else reading
         for number, reading in enumerate(first)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -17,28 +16,37 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
 from formats.sql.results import ColumnsOf, Problem, Reading, Translation
 from metalake.blocking import may_block
 from metalake.board import Places
-from metalake.errors import ProviderBusy
+from metalake.errors import MetalakeError, ProviderBusy, TooManyRequests
 from views_mgmt.sql.program import FAILED, LAST, NICENESS
 
 log = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[2]  # where the program's packages lie
-PROCESSES = Places("reading of SQL", max(1, min(2, (os.cpu_count() or 1) // 2)))
-CALLERS = threading.BoundedSemaphore(2)  # threads of this process that read SQL or wait for a place to do it
+PROCESSES = Places("reading of SQL", 3)  # one for a caller, and never the last one for a metalake
+WITH_WAITING = PROCESSES.size  # callers of one metalake that read SQL or wait for a place to do it
+CALLERS = threading.BoundedSemaphore(WITH_WAITING + 1)  # threads of this process that do
 IN_BACKGROUND = Places("reading of SQL in the background", 1)  # one more: nobody's place is taken by what nobody awaits
 PATIENCE = 1.0  # seconds to wait for such a place
 MOST_AT_ONCE = 2 * 1024 * 1024  # characters of SQL of one call; what is beyond is not read
 
+YOURS = "SQL is read for you already; nothing was changed. Try again once that is answered."
 BUSY = "The server reads the SQL of other views now; nothing was changed. Try again."
 SLOW = "It could not be read within {:g} s."
 NOT_REACHED = "It was not read: the SQL that was read before it took all there is of time or room."
+
+
+class Asker(NamedTuple):
+    """Who waits for what is read: a caller, and the id of the metalake that it is about. Each has a share."""
+
+    caller: str
+    metalake: int
 
 
 @dataclass(frozen=True)
@@ -63,15 +71,13 @@ def deadline() -> float:
     return time.monotonic() + settings.METALAKE_SQL_TIMEOUT
 
 
-def readings(
-    questions: Sequence[Question], until: float | None = None, *, in_background: bool = False
-) -> list[Reading]:
+def readings(questions: Sequence[Question], by: Asker | None, until: float | None = None) -> list[Reading]:
     """A reading for each question, with a problem where it did not end by `until`, a `deadline`; else by one from now.
 
-    What is read `in_background` yields to what people wait for. Raises ProviderBusy if too many read SQL, BeginAgain in
-    a thread for short reads.
+    What nobody waits for, `by` None, yields to what people wait for. Raises TooManyRequests if SQL is read for the
+    caller already, ProviderBusy if too many read SQL, BeginAgain in a thread for short reads.
     """
-    answers = _ask([each.as_json() for each in questions], until or deadline(), in_background=in_background)
+    answers = _ask([each.as_json() for each in questions], by, until or deadline())
     return [
         Reading(problems=(Problem(each["problem"]),)) if "problem" in each else Reading.from_json(each)
         for each in answers
@@ -83,21 +89,26 @@ def was_read(reading: Reading) -> bool:
     return not any(problem.text in (_slow(), NOT_REACHED) for problem in reading.problems)
 
 
-def translation(sql: str, dialect: str, into: str) -> Translation:
+def took_too_long(reading: Reading) -> bool:
+    """Whether all the time was over while it was read."""
+    return any(problem.text == _slow() for problem in reading.problems)
+
+
+def translation(sql: str, dialect: str, into: str, by: Asker) -> Translation:
     """The query in another dialect. Raises as `readings`."""
-    (answer,) = _ask([{"sql": sql, "dialect": dialect, "into": into}], deadline())
+    (answer,) = _ask([{"sql": sql, "dialect": dialect, "into": into}], by, deadline())
     if "problem" in answer:
         return Translation(None, problems=(Problem(answer["problem"]),))
     return Translation.from_json(answer)
 
 
-def _ask(questions: Sequence[Mapping[str, Any]], until: float, *, in_background: bool = False) -> list[dict[str, Any]]:
+def _ask(questions: Sequence[Mapping[str, Any]], by: Asker | None, until: float) -> list[dict[str, Any]]:
     """An answer for each question, or its problem. The shortest come first: a long one may take all the time."""
     if not questions:
         return []
     may_block()
     shortest_first = sorted(range(len(questions)), key=lambda number: len(questions[number]["sql"]))
-    place, niceness = (_one_of(IN_BACKGROUND), LAST) if in_background else (_place(), NICENESS)
+    place, niceness = (_one_of(IN_BACKGROUND), LAST) if by is None else (_place(by), NICENESS)
     with place:
         asked = b"".join(_lines(questions[number] for number in shortest_first))
         output, reason = _run(asked, until - time.monotonic(), niceness)
@@ -146,22 +157,37 @@ def _whole(output: bytes | None) -> list[bytes]:
 
 
 @contextmanager
-def _place() -> Iterator[None]:
-    """A place among the processes of the whole server that read SQL. Raises ProviderBusy if none becomes free."""
+def _place(by: Asker) -> Iterator[None]:
+    """A place among the processes of the whole server that read SQL, within the shares of who asks.
+
+    Raises TooManyRequests for the caller's second one, ProviderBusy if none becomes free.
+    """
+    share = f"reading of SQL of metalake {by.metalake}"
+    with (
+        _one_of(Places(f"reading of SQL for {by.caller}", 1), TooManyRequests(YOURS, retry_after=1)),
+        _one_of(Places(f"{share} or waiting", WITH_WAITING)),
+        _thread(),
+        _one_of(Places(share, PROCESSES.size - 1), patience=PATIENCE),
+        _one_of(PROCESSES, patience=PATIENCE),
+    ):
+        yield
+
+
+@contextmanager
+def _thread() -> Iterator[None]:
     if not CALLERS.acquire(blocking=False):
         raise ProviderBusy(BUSY)
     try:
-        with _one_of(PROCESSES, PATIENCE):
-            yield
+        yield
     finally:
         CALLERS.release()
 
 
 @contextmanager
-def _one_of(places: Places, patience: float = 0.0) -> Iterator[None]:
+def _one_of(places: Places, refusal: MetalakeError | None = None, patience: float = 0.0) -> Iterator[None]:
     place = places.take(patience)
     if place is None:
-        raise ProviderBusy(BUSY)
+        raise refusal or ProviderBusy(BUSY)
     try:
         yield
     finally:

@@ -106,6 +106,35 @@ def test_a_star_is_expanded_once_its_sources_are_known() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("dialect", "sql", "stars"),
+    [
+        ("trino", "SELECT x.*, a.*, 1 AS one FROM a, (SELECT b.* FROM b) x", [(1, ()), (0, ())]),
+        (
+            "spark",
+            "SELECT * EXCEPT (I) FROM (SELECT * EXCEPT (at) FROM a) JOIN b USING (k)",
+            [(0, ("at", "i")), (1, ("i",))],
+        ),
+        ("snowflake", "SELECT * EXCLUDE (x) RENAME (y AS z) FROM a", [(0, ("x", "y"))]),
+        ("bigquery", "SELECT * REPLACE (1 AS q) FROM a", [(0, ("q",))]),
+        ("spark", "SELECT * FROM a LEFT SEMI JOIN b ON a.id = b.id", [(0, ())]),
+        ("trino", "SELECT * FROM a UNION ALL SELECT * FROM b", [(0, ())]),
+        ("trino", "WITH RECURSIVE r AS (SELECT * FROM a UNION ALL SELECT * FROM r) SELECT * FROM r", [(0, ())]),
+        ("trino", "WITH w (k) AS (SELECT * FROM a) SELECT w.*, b.* FROM w, b", [(0, ())]),
+        ("spark", "SELECT * FROM a PIVOT (sum(x) FOR y IN (1, 2))", []),
+        ("trino", "SELECT id FROM a", []),
+    ],
+)
+def test_a_star_over_unknown_sources_says_which(dialect: str, sql: str, stars: list[Any]) -> None:
+    assert [(each.source, each.but) for each in reading(sql, dialect, {}).stars] == stars
+
+
+def test_what_is_named_beside_a_star_is_told() -> None:
+    answer = reading("SELECT a.*, b.x AS y, z FROM a, b", columns_of={})
+    assert answer.columns is None
+    assert answer.beside == (OutputColumn("y", None, (SourceColumn(1, "x"),)), OutputColumn("z"))
+
+
 def test_columns_are_spelt_as_their_table_has_them() -> None:
     columns_of = {Source("lake", "shop", "t"): {"Id": "long", "at": "timestamp_tz"}}
     assert columns("SELECT * FROM t", "trino", columns_of) == (

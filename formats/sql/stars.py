@@ -1,0 +1,56 @@
+"""A query's `*` over whole sources, whose columns need not be known for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, build_scope
+
+from formats.sql.results import Star
+from formats.sql.tables import place_of
+
+_Visited = set[tuple[int, frozenset[str]]]
+
+
+def stars_of(whole: exp.Query) -> tuple[Star, ...]:
+    """The sources of which the query, as `qualified` made it, yields all columns under their own names."""
+    scope = build_scope(whole)
+    return () if scope is None else tuple(dict.fromkeys(_stars(scope, frozenset(), set())))
+
+
+def without_stars(query: exp.Query) -> exp.Query | None:
+    """The query with the columns alone that it names beside a `*`; None if it names none."""
+    named = [each for each in query.selects if not each.is_star]
+    if not named or not isinstance(query, exp.Select):
+        return None
+    query = query.copy()
+    query.set("expressions", [each for each in query.selects if not each.is_star])
+    return query
+
+
+def _stars(scope: Scope, but: frozenset[str], visited: _Visited) -> Iterator[Star]:
+    while scope.set_operation_scopes:
+        scope = scope.set_operation_scopes[0]  # which names the columns of all parts
+    if (id(scope), but) in visited or scope.pivots or not isinstance(scope.expression, exp.Select):
+        return
+    visited.add((id(scope), but))
+    for select in scope.expression.selects:
+        star = select.this if isinstance(select, exp.Column) else select
+        if not isinstance(star, exp.Star) or star.args.get("ilike"):
+            continue
+        less = but | _left_out(star)
+        for name in scope.selected_sources if star is select else [select.text("table")]:
+            _, source = scope.selected_sources.get(name, (None, None))
+            if isinstance(source, Scope):
+                yield from _stars(source, less, visited)
+            elif source is not None and (place := place_of(source)) is not None:
+                yield Star(place, tuple(sorted(less)))
+
+
+def _left_out(star: exp.Star) -> set[str]:
+    """The columns that a `*` yields not at all, or not under their own names."""
+    names = {each.name for each in star.args.get("except_") or ()}
+    names |= {each.alias for each in star.args.get("replace") or ()}
+    names |= {each.this.name for each in star.args.get("rename") or ()}
+    return {name.casefold() for name in names}
