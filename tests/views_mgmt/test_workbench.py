@@ -8,11 +8,13 @@ from urllib.parse import quote
 import pytest
 
 from metalake.kinds import Kind
+from metalake.models import Metalake
 from tests.catalogs.callers import Answer, Caller
 from tests.demo import give
 from tests.providers.world import World
 from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql, update
 from views_mgmt.services import workbench
+from views_mgmt.sql import process
 
 pytestmark = pytest.mark.django_db
 VIEW = f"{VIEWS}/delays"
@@ -88,6 +90,17 @@ def test_what_a_caller_may_not_load_is_as_missing(delays: None, admin: Caller, m
     assert check(mia, star)["hive"]["columns"] is None
     assert check(admin, star)["hive"]["reads"][0]["type"] == "table"
     assert suggest(mia, dialect="hive").status == 200
+
+
+def test_one_member_s_checks_leave_others_theirs(delays: None, admin: Caller, mia: Caller) -> None:
+    for kind, name in ((Kind.CATALOG, "flights"), (Kind.SCHEMA, "flights.nyc")):
+        give("mia", kind, name, f"use_{kind}")
+    give("mia", Kind.VIEW, "flights.nyc.delays", "select_view")
+    metalake = Metalake.objects.get(name="demo").pk
+    with process._place(process.Asker("admin", metalake)):
+        for refused in (admin.send("POST", f"{VIEW}/check"), suggest(admin, dialect="hive")):
+            assert (refused.status, refused.headers["Retry-After"]) == (429, "1") and "Try again" in refused.message
+        assert list(check(mia)) == ["spark", "Trino", "flink"] and suggest(mia, dialect="hive").status == 200
 
 
 def test_dialects_that_differ_from_the_declared_columns_are_marked(delays: None, admin: Caller) -> None:

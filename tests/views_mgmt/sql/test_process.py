@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import pytest
 from formats.sql.parsing import TOO_DEEP
 from formats.sql.results import OutputColumn, Source, SourceColumn
 from metalake.blocking import BeginAgain, short_reads
-from metalake.errors import ProviderBusy
+from metalake.errors import ProviderBusy, TooManyRequests
 from tests.waiting import eventually
 from views_mgmt.sql import process, program
-from views_mgmt.sql.process import Question, readings, translation
+from views_mgmt.sql.process import Asker, Question, readings, translation
 
 WRITE_ENDLESS = '"SELECT a FROM t UNION ALL " * 8000 + "SELECT 1"'
 ENDLESS: str = eval(WRITE_ENDLESS)  # takes minutes, and has too few words to be refused
+ANN, BEN, CAT, DAN = (Asker(name, metalake) for name, metalake in [("ann", 1), ("ben", 1), ("cat", 1), ("dan", 2)])
 PLAIN = Question("SELECT * FROM t", "trino", "lake", "shop", {Source("lake", "shop", "t"): {"id": "long"}})
 
 
@@ -33,34 +35,34 @@ def programs(parent: int | None = None) -> list[psutil.Process]:
 
 
 def problem_of(sql: str, dialect: str = "trino") -> str:
-    (reading,) = readings([Question(sql, dialect)])
+    (reading,) = readings([Question(sql, dialect)], ANN)
     return " ".join(each.text for each in reading.problems)
 
 
 def test_questions_are_answered_in_their_order() -> None:
     long, broken, plain = readings(
-        [Question("SELECT 1 AS one -- " + "x" * 99, "spark"), Question("SELECT", "x"), PLAIN]
+        [Question("SELECT 1 AS one -- " + "x" * 99, "spark"), Question("SELECT", "x"), PLAIN], ANN
     )
     assert long.columns is not None and long.columns[0].name == "one"
     assert broken.problems and broken.is_generic
     assert plain.sources == (Source("lake", "shop", "t"),)
     assert plain.columns == (OutputColumn("id", "long", (SourceColumn(0, "id"),)),)
-    assert readings([]) == [] and not programs()
+    assert readings([], ANN) == [] and not programs()
 
 
 def test_a_translation_is_made_there() -> None:
-    assert translation("SELECT array_agg(a ORDER BY b) FROM t", "trino", "spark").not_carried_over
-    assert translation("SELECT", "trino", "spark").problems
+    assert translation("SELECT array_agg(a ORDER BY b) FROM t", "trino", "spark", ANN).not_carried_over
+    assert translation("SELECT", "trino", "spark", ANN).problems
 
 
 def test_what_takes_too_long_is_ended_and_the_next_call_works(settings: Any) -> None:
     settings.METALAKE_SQL_TIMEOUT = 1
     assert problem_of(ENDLESS) == "It could not be read within 1 s." and not programs()
-    assert [each.text for each in translation(ENDLESS, "trino", "spark").problems] == [
+    assert [each.text for each in translation(ENDLESS, "trino", "spark", ANN).problems] == [
         "It could not be read within 1 s."
     ]
     settings.METALAKE_SQL_TIMEOUT = 60
-    assert readings([PLAIN])[0].columns
+    assert readings([PLAIN], ANN)[0].columns
 
 
 @pytest.mark.parametrize(
@@ -102,17 +104,35 @@ def test_a_program_that_dies_is_a_problem(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert problem_of("SELECT 1") == program.FAILED
 
 
-def test_others_are_turned_away_while_it_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_and_a_metalake_have_their_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads holds a place of each, in all processes together: the others are answered meanwhile."""
     monkeypatch.setattr(process, "PATIENCE", 0.01)
-    places = [process.PROCESSES.take() for _ in range(process.PROCESSES.size)]
-    try:
-        with pytest.raises(ProviderBusy, match="Try again"):
-            readings([PLAIN])
-    finally:
-        for place in places:
-            assert place is not None
-            process.PROCESSES.leave(place)
-    assert readings([PLAIN])[0].columns  # nothing of the refusal is left
+    with process._place(ANN):
+        with pytest.raises(TooManyRequests, match="already") as second:
+            readings([PLAIN], ANN)
+        assert second.value.retry_after == 1
+        with pytest.raises(TooManyRequests):
+            readings([PLAIN], Asker("ann", 2))
+        assert readings([PLAIN], BEN)[0].columns
+        with process._place(BEN):
+            with pytest.raises(ProviderBusy, match="Try again"):
+                readings([PLAIN], CAT)
+            assert readings([PLAIN], DAN)[0].columns, "the last place is never that metalake's"
+            with process._place(DAN), pytest.raises(ProviderBusy):
+                readings([PLAIN], Asker("eve", 3))
+    assert readings([PLAIN], ANN)[0].columns  # nothing of the refusals is left
+
+
+def test_few_of_a_metalake_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever would be behind them is told at once, so that waiting takes few threads of a process."""
+    monkeypatch.setattr(process, "PATIENCE", 60)
+    with ThreadPoolExecutor() as threads, process._place(ANN), process._place(BEN):
+        waits = threads.submit(readings, [PLAIN], CAT)
+        assert eventually(lambda: process.CALLERS._value == 1)
+        with pytest.raises(ProviderBusy):
+            readings([PLAIN], Asker("eve", 1))
+        assert not waits.done() and readings([PLAIN], DAN)[0].columns
+    assert waits.result()[0].columns
 
 
 def test_what_is_read_in_the_background_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +143,7 @@ def test_what_is_read_in_the_background_comes_last(monkeypatch: pytest.MonkeyPat
         return run(asked, seconds, nice)
 
     monkeypatch.setattr(process, "_run", noted)
-    assert readings([PLAIN], in_background=True)[0].columns and readings([PLAIN])[0].columns
+    assert readings([PLAIN], None)[0].columns and readings([PLAIN], ANN)[0].columns
     assert niceness == [program.LAST, program.NICENESS] and program.LAST > program.NICENESS
 
 
@@ -134,27 +154,18 @@ def test_how_nice_the_program_is_does_not_depend_on_who_asks(of_the_thread: int)
     assert int(subprocess.check_output([sys.executable, "-c", asked], cwd=process.ROOT)) == 10
 
 
-def test_few_threads_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert process.CALLERS.acquire(blocking=False) and process.CALLERS.acquire(blocking=False)
-    try:
-        with pytest.raises(ProviderBusy):
-            readings([PLAIN])
-    finally:
-        process.CALLERS.release(2)
-
-
 def test_a_short_read_begins_again_elsewhere() -> None:
     with short_reads(), pytest.raises(BeginAgain):
-        readings([PLAIN])
+        readings([PLAIN], ANN)
 
 
 ASKS = f"""
 import os, socket
 os.environ["DJANGO_SETTINGS_MODULE"] = "metalake.settings"
 import django; django.setup()
-from views_mgmt.sql.process import Question, readings
+from views_mgmt.sql.process import Asker, Question, readings
 listener = socket.create_server(("127.0.0.1", 0))
-readings([Question({WRITE_ENDLESS}, "trino")])
+readings([Question({WRITE_ENDLESS}, "trino")], Asker("ann", 1))
 """
 
 
