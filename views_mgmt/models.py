@@ -6,6 +6,7 @@ that two drops in one moment cannot collide.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import models
@@ -152,6 +153,7 @@ class ViewFinding(models.Model):
     by = models.CharField(max_length=255)
     dialects = models.JSONField()
     is_broken = models.BooleanField()
+    unseen: Sequence[str] = ()  # dialects that are left out, since who asks may not load what they read
 
     class Meta:
         db_table = "view_finding"

@@ -22,6 +22,8 @@ AT_ONCE = 200
 BATCH = 5000  # rows that one statement returns
 REFUSED = "access.refused"
 
+_telling_of_others = set[str]()  # events of an object that say what others are like
+
 
 class AuditLine(NamedTuple):
     """One change: `says` is what was done, without the places and other objects that the audit names too."""
@@ -31,6 +33,11 @@ class AuditLine(NamedTuple):
     event: str
     actor: str
     says: str
+
+
+def leave_to_metalake(*events: str) -> None:
+    """Register events of an object that tell of others: they are for those who may read all of a metalake's audit."""
+    _telling_of_others.update(events)
 
 
 def read_audit(actor: Actor, metalake: str, on: Place, before: int | None = None) -> Iterator[AuditLine]:
@@ -45,6 +52,8 @@ def audit_of(actor: Actor, target: Located, before: int | None = None) -> Iterat
     """
     require(actor, read_access(target.kind), target)
     rows = AuditEntry.objects.filter(object_id=target.id, kind=target.kind)
+    if not policy.permits(actor, operations.READ_ACCESS_TO_METALAKE, target.top):
+        rows = rows.exclude(event__in=_telling_of_others)
     if before is not None:
         rows = rows.filter(pk__lt=before)
     fields = rows.order_by("-pk").values_list("pk", "at", "event", "actor", "details")

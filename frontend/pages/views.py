@@ -68,6 +68,7 @@ class Dialect(NamedTuple):
     reads_as_written: bool
     check: DialectCheck | None
     finding: dict[str, Any] | None  # what an engine says, as a job delivered it
+    is_unseen: bool  # whether what it says is not for the actor
 
 
 @require_safe
@@ -93,10 +94,18 @@ def _show_dialects(
     if "view" in about:
         parts, checks = about["view"].representations, about.get("checks", {})
         html = coloured(each.sql for each in parts)
-        about["finding"] = finding = findings.finding_about(target)
+        about["finding"] = finding = findings.finding_about(actor, target)
         by_dialect = {each["dialect"].casefold(): _with_names(each) for each in finding.dialects} if finding else {}
+        unseen = {each.casefold() for each in finding.unseen} if finding else set()
         about["dialects"] = [
-            Dialect(each, one, reads_as_written(each.sql), checks.get(each.key), by_dialect.get(each.key))
+            Dialect(
+                each,
+                one,
+                reads_as_written(each.sql),
+                checks.get(each.key),
+                by_dialect.get(each.key),
+                each.key in unseen,
+            )
             for each, one in zip(parts, html, strict=True)
         ]
     return tabs.show(request, actor, target, DIALECTS, about, status=status)

@@ -17,6 +17,7 @@ from tests.providers.world import World
 from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql, update
 from views_mgmt.models import ViewFinding, ViewMeta
 from views_mgmt.services import findings
+from views_mgmt.services.reading import read_new_versions
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 BULK = "bulk/metalakes/demo/views"
@@ -88,6 +89,12 @@ def test_it_takes_the_rights_to_load_and_to_alter(views: dict[str, int], admin: 
         "missing": [views["other"]],
     }
     deliver(admin, *asked)
+    read_new_versions()
+    assert mia.get(BROKEN)["views"] == [], "what they read could be hidden"
+    table = {"name": "flights", "columns": [{"name": "carrier", "type": "string"}], "properties": {}}
+    assert admin.send("POST", f"{SCHEMA}/tables", table).status == 200
+    assert mia.get(BROKEN)["views"] == []
+    give("mia", Kind.TABLE, "flights.nyc.flights", "select_table")
     assert [each["fullName"] for each in mia.get(BROKEN)["views"]] == ["flights.nyc.delays", "flights.nyc.late"]
     hidden, missing = (mia.get(f"{VIEWS}/{name}/finding") for name in ("other", "nowhere"))
     assert hidden.error == missing.error and hidden.message == missing.message.replace("nowhere", "other")

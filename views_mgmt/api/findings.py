@@ -121,7 +121,10 @@ class DialectFindingReply(Reply):
 
 
 class FindingReply(Reply):
-    """What an engine says of the present version of a view, when it was delivered and by whom."""
+    """What an engine says of the present version of a view, when it was delivered and by whom.
+
+    `unseen` are dialects that are left out: they read something that does not exist, or that the caller may not load.
+    """
 
     version: int
     engine: str
@@ -129,6 +132,7 @@ class FindingReply(Reply):
     by: str
     broken: bool
     dialects: list[DialectFindingReply]
+    unseen: list[str]
 
 
 class BrokenViewReply(Reply):
@@ -216,7 +220,7 @@ def _line(view: Any, version: ViewVersion) -> dict[str, Any]:
 
 def _finding(row: Row) -> dict[str, Any]:
     shown = {"version": row.version, "engine": row.engine, "at": moment_text(row.at), "by": row.by}
-    return shown | {"broken": row.is_broken, "dialects": row.dialects}
+    return shown | {"broken": row.is_broken, "dialects": row.dialects, "unseen": list(row.unseen)}
 
 
 def _broken(row: Broken) -> dict[str, Any]:

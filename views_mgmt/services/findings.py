@@ -1,6 +1,7 @@
 """What an engine says of views: a job analyses their SQL there and delivers what came of it, for the versions it read.
 
-Whoever may load a view and alter it may say so of it; whoever may load it is shown it, while the view has that version.
+Whoever may load a view and alter it may say so of it; whoever may load it and all that it reads is shown it, while the
+view has that version (`views_mgmt.services.sight`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from views_mgmt import versions
 from views_mgmt.models import ViewFinding, ViewMeta, ViewVersion
+from views_mgmt.services.sight import show_to
 from views_mgmt.services.views import find_loadable
 
 Json = dict[str, Any]
+DRIFTED, MENDED = "view.drifted", "view.mended"
 BATCH = 50  # views whose SQL is in memory at once
 
 
@@ -114,7 +117,7 @@ def _news(actor: Actor, view: Located, engine: str, finding: Finding, before: Vi
     now = _wrong(finding.dialects)
     if now == was:
         return
-    name = "view.drifted" if now else "view.mended"
+    name = DRIFTED if now else MENDED
     yield event(actor, name, view, version=finding.version, engine=engine, dialects=finding.broken_dialects)
 
 
@@ -128,12 +131,14 @@ def _wrong(dialects: Iterable[Json]) -> dict[str, Any]:
 
 def finding_of(actor: Actor, address: Address) -> ViewFinding | None:
     """What an engine says of the present version of a view; None if none did. Raises NotFound, Forbidden."""
-    return finding_about(find_loadable(actor, address))
+    return finding_about(actor, find_loadable(actor, address))
 
 
-def finding_about(view: Located) -> ViewFinding | None:
+def finding_about(actor: Actor, view: Located) -> ViewFinding | None:
     """The same of a view that the caller may load."""
-    return _present().filter(view_id=view.id).first()
+    findings = list(_present().filter(view_id=view.id))
+    show_to(actor, view.top, findings)
+    return next(iter(findings), None)
 
 
 class Broken(NamedTuple):
@@ -156,13 +161,14 @@ def _broken(actor: Actor, top: Located, after: int) -> Iterator[Broken]:
     current = Q(finding__version=F("current_version"), finding__is_broken=True)
     while True:
         metas = ViewMeta.objects.filter(current | ~Q(broken=""), metalake_id=top.id, deleted_at=0, pk__gt=after)
-        rows = list(metas.select_related("finding").order_by("pk")[:BATCH])
+        rows = list(metas.order_by("pk")[:BATCH])
         views = _loadable(actor, {row.pk: row for row in rows})
+        findings = {each.pk: each for each in _present().filter(pk__in=views)}
+        show_to(actor, top, list(findings.values()))
         for row in rows:
-            if row.pk in views:
-                finding = getattr(row, "finding", None)
-                shown = finding if finding and finding.version == row.current_version else None
-                yield Broken(views[row.pk], row.broken, shown)
+            finding = findings.get(row.pk)
+            if row.pk in views and (row.broken or (finding is not None and finding.is_broken)):
+                yield Broken(views[row.pk], row.broken, finding)
         if len(rows) < BATCH:
             return
         after = rows[-1].pk

@@ -55,12 +55,12 @@ Step = Callable[[Sequence[Located], int], list[Link]]
 def readers_of(actor: Actor, address: Address) -> list[Link]:
     """The views that read a table or view, themselves or by other views."""
     start = _loadable(actor, address)
-    names = _Names(start.metalake.id)
+    names = NamesIn(start.metalake.id)
 
     def step(targets: Sequence[Located], level: int) -> list[Link]:
         by_names = {names.of(target): target for target in targets}
         keys = {key_of(each) for each in by_names} | {key_within(each.catalog.id, names.of(each)) for each in targets}
-        rows = all_of(_rows().filter(metalake_id=start.metalake.id, key__in=keys))
+        rows = all_of(reads_noted().filter(metalake_id=start.metalake.id, key__in=keys))
         views = _visible(actor, {row.view_id for row in rows})
         links = (_link(row, names, views, by_names.get(names.stored(row)), level) for row in rows)
         return [each for each in links if each is not None and each.target is not None]
@@ -71,11 +71,11 @@ def readers_of(actor: Actor, address: Address) -> list[Link]:
 def read_by(actor: Actor, address: Address) -> list[Link]:
     """What a view reads, itself or by other views."""
     start = _loadable(actor, address)
-    names = _Names(start.metalake.id)
+    names = NamesIn(start.metalake.id)
 
     def step(views: Sequence[Located], level: int) -> list[Link]:
-        rows = all_of(_rows().filter(view_id__in=[view.id for view in views if view.kind is Kind.VIEW]))
-        targets = _targets(actor, start, {names.stored(row) for row in rows})
+        rows = all_of(reads_noted().filter(view_id__in=[view.id for view in views if view.kind is Kind.VIEW]))
+        targets = targets_of(actor, start.top, {names.stored(row) for row in rows})
         known = {view.id: view for view in views}
         links = (_link(row, names, known, targets.get(names.stored(row)), level) for row in rows)
         return [each for each in links if each is not None and (each.target is not None or not each.is_guess)]
@@ -103,12 +103,13 @@ def _walk(start: Located, step: Step, leads_to: Callable[[Link], Located | None]
     return links[:MOST_LINKS]
 
 
-def _rows() -> QuerySet[ViewRead]:
+def reads_noted() -> QuerySet[ViewRead]:
+    """What is noted of the views that exist, as `NamesIn.stored` takes it."""
     rows = ViewRead.objects.filter(view__deleted_at=0).annotate(own_id=F("view__catalog_id"))
     return rows.order_by("view_id", "id")
 
 
-def _link(row: ViewRead, names: _Names, views: dict[int, Located], target: Located | None, level: int) -> Link | None:
+def _link(row: ViewRead, names: NamesIn, views: dict[int, Located], target: Located | None, level: int) -> Link | None:
     view = views.get(row.view_id)
     if view is None:
         return None
@@ -123,11 +124,17 @@ def _visible(actor: Actor, ids: Iterable[int]) -> dict[int, Located]:
     return {id: each for id, each in by_ids(ids).items() if policy.permits(actor, operations.load_of(each.kind), each)}
 
 
-def _targets(actor: Actor, start: Located, names: Iterable[Names]) -> dict[Names, Located]:
+def targets_of(actor: Actor, metalake: Located, names: Iterable[Names]) -> dict[Names, Located]:
     """The tables and views of these names that the actor may load."""
+    located = located_at(metalake, names).items()
+    return {name: each for name, each in located if policy.permits(actor, operations.load_of(each.kind), each)}
+
+
+def located_at(metalake: Located, names: Iterable[Names]) -> dict[Names, Located]:
+    """The tables and views of these names, whether anybody may load them or not."""
     addresses = {
         Address(
-            metalake=start.metalake.name,
+            metalake=metalake.name,
             catalog=catalog,
             schema=HierarchicalSchema.from_physical(schema).segments,
             leaf=name,
@@ -136,15 +143,11 @@ def _targets(actor: Actor, start: Located, names: Iterable[Names]) -> dict[Names
         for catalog, schema, name in names
         for kind in (Kind.TABLE, Kind.VIEW)
     }
-    located = locate_all(Located(nodes=start.nodes[:1]), addresses)
-    return {
-        addresses[address]: each
-        for address, each in located.items()
-        if address in addresses and policy.permits(actor, operations.load_of(each.kind), each)
-    }
+    located = locate_all(metalake, addresses)
+    return {addresses[address]: each for address, each in located.items() if address in addresses}
 
 
-class _Names:
+class NamesIn:
     """Names as the catalogs of a metalake have them: in lower case where these fold names."""
 
     def __init__(self, metalake_id: int) -> None:
@@ -153,10 +156,10 @@ class _Names:
         self.folding = frozenset(name for _, name, folds in catalogs if folds)
 
     def of(self, target: Located) -> Names:
-        return self._folded((target.catalog.name, target.path.physical, target.name))
+        return self.folded((target.catalog.name, target.path.physical, target.name))
 
     def stored(self, row: ViewRead) -> Names:
-        return self._folded(self.written(row))
+        return self.folded(self.written(row))
 
     def written(self, row: ViewRead) -> Names:
         """As the SQL has them, completed by the name that the view's own catalog has now."""
@@ -164,6 +167,6 @@ class _Names:
         catalog = self.by_id.get(own_id, "") if row.catalog == ViewRead.OWN else row.catalog
         return catalog, row.schema, row.name
 
-    def _folded(self, names: Names) -> Names:
+    def folded(self, names: Names) -> Names:
         catalog, schema, name = names
         return (catalog, schema.lower(), name.lower()) if catalog in self.folding else names
