@@ -41,7 +41,7 @@ class ViewMeta(models.Model):
     broken = models.TextField(blank=True)
     current_version = models.PositiveIntegerField(default=1)
     read_version = models.PositiveIntegerField(default=0, db_default=0)  # the version whose ViewRead rows there are
-    is_read_whole = models.BooleanField(default=False, db_default=False)  # whether those are of all its dialects
+    dialects_read = models.JSONField(null=True)  # by dialect in one case, whether those are all that it reads
     slow_version = models.PositiveIntegerField(default=0, db_default=0)  # a version that took too long to be read
     latest_version = models.PositiveIntegerField(default=1)
     deleted_at = models.BigIntegerField(default=0)  # milliseconds since 1970; 0 while it exists

@@ -43,7 +43,8 @@ def read(
         return Reading(problems=(Problem(TOO_DEEP),), is_generic=rules.is_generic)
     schema = SourceColumns(sources, columns_of or {}, rules)
     understood = _understood(sql, query, schema, rules)
-    return replace(understood, sources=sources, is_generic=rules.is_generic)
+    reads_more = any(isinstance(each.this, exp.Func) for each in query.find_all(exp.Table))
+    return replace(understood, sources=sources, is_generic=rules.is_generic, reads_more=reads_more)
 
 
 def _understood(sql: str, query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> Reading:

@@ -68,7 +68,8 @@ class Reading:
 
     `sources` is None if the SQL could not be read, `columns` also where a `*` could not be expanded: then `stars` are
     what it stands for, and `beside` the columns that are named beside it. With `is_generic` sqlglot does not know the
-    dialect, and the SQL was read as generic SQL.
+    dialect, and the SQL was read as generic SQL. `reads_more` says that it calls a function for a table, which may read
+    others.
     """
 
     sources: tuple[Source, ...] | None = None
@@ -77,6 +78,7 @@ class Reading:
     is_generic: bool = False
     stars: tuple[Star, ...] = ()
     beside: tuple[OutputColumn, ...] = ()
+    reads_more: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -92,6 +94,7 @@ class Reading:
             is_generic=data["is_generic"],
             stars=tuple(Star(each["source"], tuple(each["but"])) for each in data["stars"]),
             beside=tuple(_column(each) for each in data["beside"]),
+            reads_more=data["reads_more"],
         )
 
 

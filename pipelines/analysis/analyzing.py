@@ -65,7 +65,8 @@ class Analyzer:
             return [], []
         quoted = {name.replace("``", "`") for name in QUOTED.findall(sql)}
         lineage = Lineage(tree_of(json.loads(plan)), Home(home, self._catalogs, self._views, quoted))
-        named = [place for place, source in enumerate(lineage.sources) if source.name.casefold() in sql.casefold()]
+        written = sql.replace("``", "`").casefold()
+        named = [place for place, source in enumerate(lineage.sources) if source.name.casefold() in written]
         places = {place: number for number, place in enumerate(named)}
         made_of = [tuple((places[of], name) for of, name in each if of in places) for each in lineage.columns]
         return [lineage.sources[place] for place in named], made_of

@@ -117,6 +117,7 @@ def test_findings_are_for_those_who_may_load_what_is_read(admin: Caller, mia: Ca
     for name in (HIDDEN, MISSING):
         for view in ("read", "refused", "untold"):
             make_view(mia, f"{view}_{name}", f"SELECT * FROM hr.{name}")
+        make_view(mia, f"called_{name}", f"SELECT d.*, h.* FROM dict d, IDENTIFIER('hr.' || '{name}') h")
         make_view(mia, f"over_{name}", f"SELECT * FROM read_{name}")
     make_view(mia, "own", "SELECT * FROM dict")
     read_new_versions()
@@ -125,8 +126,9 @@ def test_findings_are_for_those_who_may_load_what_is_read(admin: Caller, mia: Ca
         deliver(admin, f"read_{name}", "", f"hr.{name}", "id", "salary")
         deliver(admin, f"refused_{name}", "There is no column `salary`.")
         deliver(admin, f"untold_{name}", "", "", "salary")
+        deliver(admin, f"called_{name}", "", "nyc.dict", "salary")
         deliver(admin, f"over_{name}", "", f"nyc.read_{name}", "id")
-        views = [f"{view}_{name}" for view in ("read", "refused", "untold", "over")]
+        views = [f"{view}_{name}" for view in ("read", "refused", "untold", "called", "over")]
         assert all(unseen(mia, view) for view in views) and not any(unseen(admin, view) for view in views)
     assert broken(mia) == {"own"} and broken(admin) == {"own", f"refused_{HIDDEN}", f"refused_{MISSING}"}
     assert events(mia, f"refused_{HIDDEN}") == {"view.created"} < events(admin, f"refused_{HIDDEN}")

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     dependencies = [("views_mgmt", "0004_findings")]
 
     operations = [
-        migrations.AddField("viewmeta", "is_read_whole", models.BooleanField(db_default=False, default=False)),
+        migrations.AddField("viewmeta", "dialects_read", models.JSONField(null=True)),
         migrations.AddField("viewmeta", "slow_version", models.PositiveIntegerField(db_default=0, default=0)),
         migrations.RunPython(read_again, migrations.RunPython.noop),
     ]

@@ -139,10 +139,13 @@ def key_within(catalog_id: int, names: Names) -> str:
 
 def _store(row: ViewVersion, reads: Sequence[ViewRead], dialects: Dialects) -> None:
     """Replace what is noted of a view, unless it has changed meanwhile."""
-    is_whole = all(each.reading.sources is not None for each in dialects) and len(reads) < MOST_READS
+    is_cut = len(reads) >= MOST_READS
+    all_of_it = {
+        each.of.key: not (is_cut or each.reading.sources is None or each.reading.reads_more) for each in dialects
+    }
     with transaction.atomic():
         now = ViewMeta.objects.filter(pk=row.view_id, current_version=row.version)
-        if now.update(read_version=row.version, is_read_whole=is_whole):
+        if now.update(read_version=row.version, dialects_read=all_of_it):
             ViewRead.objects.filter(view_id=row.view_id).delete()
             ViewRead.objects.bulk_create(reads)
 

@@ -7,7 +7,6 @@ what is missing is as hidden, but to those from whom nothing could be hidden whe
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +22,8 @@ from views_mgmt.models import ViewFinding, ViewMeta
 from views_mgmt.services.lineage import MOST_LEVELS, NamesIn, located_at, reads_noted
 from views_mgmt.services.reading import Names
 
-Reads = dict[str, set[Names]]
-"""What a view reads, by dialect in one case."""
+Reads = dict[str, set[Names] | None]
+"""What a view reads, by dialect in one case; None for a dialect of which that is not known."""
 
 
 def show_to(actor: Actor, metalake: Located, findings: Sequence[ViewFinding]) -> None:
@@ -34,7 +33,7 @@ def show_to(actor: Actor, metalake: Located, findings: Sequence[ViewFinding]) ->
     sight = _Sight(actor, metalake)
     reads = sight.reads_of(each.view_id for each in findings)
     wanted = {
-        each.view_id: [sight.names_in(one, reads.get(each.view_id)) for one in each.dialects] for each in findings
+        each.view_id: [sight.names_in(one, reads.get(each.view_id, {})) for one in each.dialects] for each in findings
     }
     sight.look({name for some in wanted.values() for names in some for name in names or ()})
     for each in findings:
@@ -54,19 +53,24 @@ class _Sight:
         self._closed = set[int]()
 
     def reads_of(self, views: Iterable[int]) -> dict[int, Reads]:
-        """Those of the views whose SQL was read as it is now, in all its dialects."""
-        metas = ViewMeta.objects.filter(pk__in=set(views), is_read_whole=True, read_version=F("current_version"))
-        reads: dict[int, Reads] = {pk: defaultdict(set) for pk in metas.values_list("pk", flat=True)}
+        """What each of the views reads, if its SQL was read as it is now."""
+        metas = ViewMeta.objects.filter(pk__in=set(views), read_version=F("current_version"))
+        reads: dict[int, Reads] = {
+            pk: {dialect: set() if is_all else None for dialect, is_all in (dialects or {}).items()}
+            for pk, dialects in metas.values_list("pk", "dialects_read")
+        }
         for row in reads_noted().filter(view_id__in=reads, is_guess=False):
             for dialect in row.dialects:
-                reads[row.view_id][dialect.casefold()].add(self._names.stored(row))
+                if (names := reads[row.view_id].get(dialect.casefold())) is not None:
+                    names.add(self._names.stored(row))
         return reads
 
-    def names_in(self, finding: Mapping[str, Any], reads: Reads | None) -> set[Names] | None:
-        """What a dialect reads, as the engine says where it could read it, else as we do; None if that is not known."""
-        if finding["reads"] and not finding["problems"]:
-            return {self._names.folded(_names_of(each)) for each in finding["reads"]}
-        return None if reads is None else reads.get(finding["dialect"].casefold(), set())
+    def names_in(self, finding: Mapping[str, Any], reads: Reads) -> set[Names] | None:
+        """What a dialect reads, as the engine looked it up if that could read it; None if that is not known."""
+        names = reads.get(finding["dialect"].casefold())
+        if names is None or finding["problems"] or not finding["reads"]:
+            return names
+        return {self._names.folded(_names_of(each)) for each in finding["reads"]}
 
     def sees(self, names: set[Names] | None) -> bool:
         """Whether the actor may load all of these, and all behind the views among them; after `look`."""
@@ -79,7 +83,8 @@ class _Sight:
             views = {each.id for each in self._open.values() if each and each.kind is Kind.VIEW} - self._behind.keys()
             reads = self.reads_of(views)
             for view in views:
-                self._behind[view] = set().union(*reads[view].values()) if view in reads else None
+                of = list(reads.get(view, {}).values()) or [None]
+                self._behind[view] = None if None in of else {name for names in of for name in names or ()}
             names = {name for view in views for name in self._behind[view] or ()}
         while closed := {id for id, some in self._behind.items() if id not in self._closed and not self.sees(some)}:
             self._closed |= closed

@@ -129,6 +129,13 @@ def test_a_star_over_unknown_sources_says_which(dialect: str, sql: str, stars: l
     assert [(each.source, each.but) for each in reading(sql, dialect, {}).stars] == stars
 
 
+@pytest.mark.parametrize(
+    "of", ["IDENTIFIER('hr.sal' || 'aries')", "f(TABLE(hr.salaries))", "a, (SELECT 1 FROM IDENTIFIER('b')) x"]
+)
+def test_a_function_for_a_table_may_read_more_than_is_named(of: str) -> None:
+    assert reading(f"SELECT x FROM {of}", "spark").reads_more and not reading("SELECT x FROM a", "spark").reads_more
+
+
 def test_what_is_named_beside_a_star_is_told() -> None:
     answer = reading("SELECT a.*, b.x AS y, z FROM a, b", columns_of={})
     assert answer.columns is None
