@@ -177,3 +177,11 @@ def test_a_broken_view_is_listed_and_its_page_says_why(admin: Client, ids: Ids) 
     page = text(admin, f"/objects/{view}/dialects")
     assert "As Spark 4.1.4 reads it" in page and "It would not run" in page and "sales.amount" in page
     assert HOSTILE not in page
+    add_member("nina")
+    give("nina", Kind.CATALOG, "lake", "use_catalog", "use_schema", "select_view")
+    nina = sign_in("nina")
+    assert "None that you may load" in text(nina, f"/metalakes/{ids['demo']}/jobs/findings")
+    page = text(nina, f"/objects/{view}/dialects")
+    assert (
+        "What Spark 4.1.4 says of it is not shown" in page and "It would not run" not in page and "amount" not in page
+    )

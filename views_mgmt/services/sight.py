@@ -79,6 +79,8 @@ class _Sight:
     def look(self, names: set[Names]) -> None:
         """Find out of these names, and of those behind them, what may be loaded."""
         for _ in range(MOST_LEVELS):
+            if not names:
+                break
             self._open |= self._loadable(names)
             views = {each.id for each in self._open.values() if each and each.kind is Kind.VIEW} - self._behind.keys()
             reads = self.reads_of(views)
