@@ -10,13 +10,17 @@ from sqlglot.optimizer.scope import Scope, build_scope
 from formats.sql.results import Star
 from formats.sql.tables import place_of
 
+MOST_LEFT_OUT = 100  # columns; a `*` without more of them is not told
+
 _Visited = set[tuple[int, frozenset[str]]]
 
 
 def stars_of(whole: exp.Query) -> tuple[Star, ...]:
     """The sources of which the query, as `qualified` made it, yields all columns under their own names."""
-    scope = build_scope(whole)
-    return () if scope is None else tuple(dict.fromkeys(_stars(scope, frozenset(), set())))
+    scope, left_out = build_scope(whole), dict[int, frozenset[str]]()
+    for place, but in _stars(scope, frozenset(), set()) if scope else ():
+        left_out[place] = left_out.get(place, but) & but
+    return tuple(Star(place, tuple(sorted(but))) for place, but in left_out.items())
 
 
 def without_stars(query: exp.Query) -> exp.Query | None:
@@ -29,7 +33,7 @@ def without_stars(query: exp.Query) -> exp.Query | None:
     return query
 
 
-def _stars(scope: Scope, but: frozenset[str], visited: _Visited) -> Iterator[Star]:
+def _stars(scope: Scope, but: frozenset[str], visited: _Visited) -> Iterator[tuple[int, frozenset[str]]]:
     while scope.set_operation_scopes:
         scope = scope.set_operation_scopes[0]  # which names the columns of all parts
     if (id(scope), but) in visited or scope.pivots or not isinstance(scope.expression, exp.Select):
@@ -40,12 +44,14 @@ def _stars(scope: Scope, but: frozenset[str], visited: _Visited) -> Iterator[Sta
         if not isinstance(star, exp.Star) or star.args.get("ilike"):
             continue
         less = but | _left_out(star)
+        if len(less) > MOST_LEFT_OUT:
+            continue
         for name in scope.selected_sources if star is select else [select.text("table")]:
             _, source = scope.selected_sources.get(name, (None, None))
             if isinstance(source, Scope):
                 yield from _stars(source, less, visited)
             elif source is not None and (place := place_of(source)) is not None:
-                yield Star(place, tuple(sorted(less)))
+                yield place, less
 
 
 def _left_out(star: exp.Star) -> set[str]:

@@ -162,8 +162,9 @@ def _reads(view: Located, dialects: Dialects, columns: Mapping[Address, Columns]
                 row = rows.setdefault(names, _row(view, names))
                 row.is_guess = row.is_guess and guess > 0
                 row.dialects = [*dict.fromkeys([*row.dialects, dialect.of.dialect])]
-                new = _columns(dialect.reading, place, columns.get(address))
-                row.columns = [*row.columns, *(pair for pair in new if pair not in row.columns)]
+                row.columns = [*row.columns, *_columns(dialect.reading, place, columns.get(address))]
+    for row in rows.values():
+        row.columns = [*map(list, dict.fromkeys(map(tuple, row.columns)))]
     return list(rows.values())
 
 

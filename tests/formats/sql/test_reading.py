@@ -123,6 +123,8 @@ def test_a_star_is_expanded_once_its_sources_are_known() -> None:
         ("trino", "WITH w (k) AS (SELECT * FROM a) SELECT w.*, b.* FROM w, b", [(0, ())]),
         ("spark", "SELECT * FROM a PIVOT (sum(x) FOR y IN (1, 2))", []),
         ("trino", "SELECT id FROM a", []),
+        ("spark", "SELECT a.* EXCEPT (x, y), a.* EXCEPT (x, z) FROM a", [(0, ("x",))]),
+        ("spark", f"SELECT a.* EXCEPT ({', '.join(f'c{n}' for n in range(101))}) FROM a", []),
     ],
 )
 def test_a_star_over_unknown_sources_says_which(dialect: str, sql: str, stars: list[Any]) -> None:
