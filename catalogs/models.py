@@ -22,6 +22,7 @@ class Catalog(Securable):
     nested = models.BooleanField(default=False, editable=False)
     folds_case = models.BooleanField(default=False, editable=False)
     systems = models.JSONField(null=True, editable=False)  # URLs that identify its outside system; None: not known yet
+    storages = models.JSONField(null=True, editable=False)  # of its buckets (catalogs.services.storages)
 
 
 class CatalogSecrets(models.Model):
@@ -79,7 +80,7 @@ class LocationClaim(models.Model):
     """A place that one object writes to, or wrote to before; no other object may use it or a part of it."""
 
     securable = models.ForeignKey(Securable, models.CASCADE, related_name="claims", db_column="table_id")  # as of 1.0
-    location = models.CharField(max_length=2048, unique=True)
+    location = models.CharField(max_length=2048, db_index=True)  # two storages may have buckets of one name
     former_since = models.DateTimeField(null=True)  # None while the object writes there
 
     def __str__(self) -> str:
@@ -93,6 +94,8 @@ class ReservedPlace(models.Model):
     """
 
     location = models.CharField(max_length=2048, db_index=True)
+    storages = models.JSONField(null=True, editable=False)  # those of its catalog; None: not known
+    is_named = models.BooleanField(default=True, db_default=True)  # by its catalog, which alone it concerns otherwise
     kind = models.CharField(max_length=16)  # of the dropped object; "catalog" for a place of a whole catalog
     full_name = models.CharField(max_length=2048)
     metalake_name = models.CharField(max_length=255)

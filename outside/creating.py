@@ -17,7 +17,6 @@ from catalogs.lookup import by_id
 from catalogs.models import Intent
 from catalogs.services import free_names as naming
 from catalogs.services import places
-from catalogs.services.claims import require_unclaimed
 from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
 from formats.native.tables import CreateTableRequest
@@ -86,12 +85,9 @@ def _checked(
     """The plan with the ground that limits the actor. Raises Forbidden or Invalid for a place that may not be used."""
     if kind is Kind.VIEW:
         named = provider.view_pointers.named_places(new.definition, new.plan)
-        pointer = provider.view_pointers.location(new.definition)
     else:
         named = provider.tables.named_places(new.definition, new.plan)
-        pointer = provider.pointers.location(new.definition)
     bound = ground.require_named(actor, home, schema, provider, named)
-    require_unclaimed(provider, new.definition.get("location"), pointer)
     return ground.with_ground(bound, new.plan)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from authz.actor import Actor
-from catalogs.services import places, reserved
+from catalogs.services import claims, places, reserved
 from catalogs.stores import store_for
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground
@@ -22,7 +22,8 @@ from providers.base import Provider
 def require_named(
     actor: Actor, schema: Located, there: Remote, provider: Provider, named: Sequence[str]
 ) -> Ground | None:
-    """Raise Forbidden for a place outside the ground of the schema's tables, or reserved for another owner.
+    """Raise Forbidden for a place outside the ground of the schema's tables, or reserved for another owner; Invalid for
+    one of others that the catalog does not name.
 
     Returns the ground that limits the actor; None for an actor who may choose any place.
     """
@@ -32,7 +33,8 @@ def require_named(
     if not places.may_choose(actor, schema):
         ground = _ground_of(schema, there, provider)
         places.require_ground(actor, schema, ground, named)
-    reserved.require_open(actor, _comparable(named))
+    reserved.require_open(actor, _comparable(named), schema.catalog.id)
+    claims.require_unclaimed(provider, *named)
     return ground
 
 

@@ -92,6 +92,8 @@ class Provider:
     longest_name: ClassVar[int] = 255  # of a schema in the outside system, in bytes
     # Canonical places that the catalog has already; the checks of new places are not made for these.
     existing_places: Collection[str] = ()
+    # Canonical places whose storage has answered to the catalog before.
+    reached_places: Collection[str] = ()
 
     def __init__(self, catalog_id: int, properties: Mapping[str, str]) -> None:
         self.catalog_id = catalog_id
@@ -167,6 +169,13 @@ class Provider:
 
     def require_identity(self) -> None:
         """Raise ProviderUnavailable for a system without keys that the server's own identity is not for."""
+
+    def reach_storages(self) -> list[str]:
+        """The storages of its places, as `s3://host:port`, after each new place answered to the catalog's keys.
+
+        Raises Invalid or ProviderUnavailable.
+        """
+        return []
 
     def test_connection(self) -> None:
         """Make one cheap call to the system. Raises Invalid or ProviderUnavailable, saying what is wrong."""

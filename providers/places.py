@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from pydantic import Field
 
-from formats.iceberg import locations
+from formats.iceberg import locations, storage
 from formats.iceberg.folders import divided
-from metalake.errors import Invalid, at
+from metalake.errors import Invalid, ProviderUnavailable, at
 from providers.base import Provider
 from providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
-from providers.reaching.storage import check_storage, open_storage, parse_storage
+from providers.reaching.storage import check_storage, open_storage, parse_storage, storages_at
 from providers.settings import Settings
 
 if TYPE_CHECKING:
@@ -145,3 +145,14 @@ class Placed(Provider):
             if locations.canonical(location) not in self.existing_places:
                 locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
                 require_no_home(location)
+
+    def reach_storages(self) -> list[str]:
+        for place in self.allowed:
+            if locations.is_local(place) or locations.canonical(place) in self.reached_places:
+                continue
+            try:
+                storage.require_reachable(self.io, place)
+            except ProviderUnavailable as failure:
+                failure.message += " A catalog names places only in a storage that answers to it."
+                raise
+        return storages_at(self.properties)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from authz.actor import Actor
 from catalogs.models import Catalog
-from catalogs.services import reserved, systems
+from catalogs.services import reserved, storages, systems
 from catalogs.services.opening import provider_with_locations
 from catalogs.services.systems import System
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path
@@ -22,11 +22,13 @@ from providers.registry import provider_for
 def claim_again(
     actor: Actor, row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System
 ) -> None:
-    """Claim a catalog's places again if an alteration changed its places, its formats or its system."""
+    """Claim a catalog's places again if an alteration changed its places, their storages, its formats or its system.
+    """
     former, altered = provider_with_locations(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
     claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
-    if claimed != claims or systems.has_moved(row, system):
-        claim(actor, row, altered, system, former.locations())
+    has_moved = row.storages != system.storages
+    if claimed != claims or has_moved or systems.has_moved(row, system):
+        claim(actor, row, altered, system, () if has_moved else former.locations())
 
 
 def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before: Sequence[str] = ()) -> None:
@@ -38,13 +40,15 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     systems.lock_registrations()
     for other in Catalog.objects.exclude(pk=provider.catalog_id):
         their_provider = provider_with_locations(other.pk, other.provider, other.properties)
+        of_other = storages.of(other)
         for theirs in their_provider.locations():
             for location in mine:
-                if not may_meet(location, theirs):
+                if not may_meet(location, theirs) or not storages.meet(location, system.storages, of_other):
                     continue
                 if not systems.may_share_places(system, row, provider, other, their_provider):
                     raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)
     # After the catalogs are compared: a catalog dropped in between has reserved its places by now.
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
     real_places = [canonical(real_path(location)) for location in added]
-    reserved.take(actor, list(dict.fromkeys([*added, *real_places])), Kind.CATALOG, but_of=row.pk)
+    every = list(dict.fromkeys([*added, *real_places]))
+    reserved.take(actor, every, Kind.CATALOG, row.pk, system.storages)

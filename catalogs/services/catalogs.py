@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -16,7 +18,7 @@ from catalogs import vault
 from catalogs.lookup import find
 from catalogs.models import Catalog, Schema
 from catalogs.secrets import MASK, mask, require_values
-from catalogs.services import catalog_places, containers, nesting, systems
+from catalogs.services import catalog_places, containers, nesting, storages, systems
 from catalogs.services.changes import (
     Alteration,
     event,
@@ -41,6 +43,8 @@ from metalake.models import Metalake, new_id
 from providers import lines, remote
 from providers.base import Provider
 from providers.registry import PROVIDERS, provider_class, provider_for
+
+T = TypeVar("T")
 
 TRIAL = "testConnection"  # a path on the native wire where other paths have a catalog's name
 ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # may change while a write to the outside system is under way
@@ -109,7 +113,9 @@ def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: 
     catalog_id = new_id()
     registered = chosen(catalog_id, chosen.completed(catalog_id, properties))
     run_trial(registered, metalake_id, registered.check_locations)
-    system = systems.look_up(registered, metalake_id)
+    system = replace(
+        systems.look_up(registered, metalake_id), storages=run_trial(registered, metalake_id, registered.reach_storages)
+    )
     catalog_store_by(registered).require_no_clash(registered, metalake_id)
     return registered, system
 
@@ -124,7 +130,7 @@ def _insert(actor: Actor, row: Catalog, registered: Provider, system: System) ->
     row.nested = row.properties.get(nesting.PROPERTY) == "true"
     schemas = registered.offered.get(Kind.SCHEMA)
     row.folds_case = schemas is not None and schemas.folds_case
-    row.systems = sorted(system.words)
+    row.systems, row.storages = sorted(system.words), system.storages
     catalog_places.claim(actor, row, registered, system)
     systems.require_alone(actor, row.id, row.lineage_ids[0], system)
     row.save(force_insert=True)
@@ -156,12 +162,12 @@ def check_registration(name: str, type_: str, provider: str | None, properties: 
     return chosen
 
 
-def run_trial(provider: Provider, metalake_id: int, act: Callable[[], None]) -> None:
+def run_trial(provider: Provider, metalake_id: int, act: Callable[[], T]) -> T:
     """Run `act` with the deadline of outside calls, in this process: a message to a worker must not have secrets."""
     if provider.reaches_out:
-        remote.trial(provider, act, metalake_id=metalake_id)
-    else:
-        act()
+        result: T = remote.trial(provider, act, metalake_id=metalake_id)
+        return result
+    return act()
 
 
 def load_catalog(actor: Actor, metalake: str, name: str) -> Catalog:
@@ -218,10 +224,16 @@ def _try_out(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
     """Try a catalog's new properties out, not in a transaction; returns the system that they lead to."""
     altered, metalake_id = altered_provider(actor, metalake, name, alteration)
     run_trial(altered, metalake_id, altered.check_locations)
-    system = systems.look_up_again(altered, metalake_id)
+    system = look_up_again(altered, metalake_id)
     if altered.properties.get(nesting.PROPERTY) == "true":
         nesting.require_nestable(actor, find(actor, Address(metalake=metalake, catalog=name)))
     return system
+
+
+def look_up_again(altered: Provider, metalake_id: int) -> System:
+    """Where a catalog leads after an alteration. Not for use in a transaction. Raises Invalid, ProviderUnavailable."""
+    system = systems.look_up_again(altered, metalake_id)
+    return replace(system, storages=run_trial(altered, metalake_id, altered.reach_storages))
 
 
 def _store_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: System) -> None:
@@ -231,7 +243,7 @@ def _store_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system:
         systems.lock_registrations()
         systems.require_alone(actor, row.pk, row.lineage_ids[0], system)
     if system is not systems.NO_SYSTEM:
-        Catalog.objects.filter(pk=row.pk).update(systems=sorted(system.words))
+        Catalog.objects.filter(pk=row.pk).update(systems=sorted(system.words), storages=system.storages)
 
 
 def _apply(alteration: Alteration, row: Catalog) -> tuple[set[str], dict[str, str] | None]:
@@ -264,10 +276,12 @@ def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alterat
     require_enabled(located)
     row = row_of(Catalog, located)
     places = provider_with_locations(row.pk, row.provider, row.properties).locations()
+    before = storages.of_properties(row.properties)
     with transaction.atomic():
         _, opened = _apply(alteration, row)
     altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
     altered.existing_places = places
+    altered.reached_places = places if before == storages.of_properties(row.properties) else ()
     return altered, located.metalake.id
 
 

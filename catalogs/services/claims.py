@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Any
 
 from django.db import connection
@@ -10,8 +11,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz.actor import Actor
-from catalogs.models import Catalog, LocationClaim, ReservedPlace
-from catalogs.services import reserved
+from catalogs.models import Catalog, LocationClaim
+from catalogs.services import reserved, storages
+from catalogs.services.opening import provider_with_locations
 from formats.iceberg import locations
 from metalake.errors import Invalid
 from metalake.inserting import Into, insert
@@ -55,21 +57,23 @@ def to_claim(
     The caller has called `lock_claims`. `fresh` are new folders with unique names, which are not compared with
     reservations.
     """
-    _require_apart(places, kind, but_of=securable_id)
+    _require_apart(places, kind, own_files.catalog_id, but_of=securable_id)
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
-        reserved.take(actor, named, kind)
+        reserved.take(actor, named, kind, own_files.catalog_id)
     return LocationClaim, [LocationClaim(securable_id=securable_id, location=place) for place in places]
 
 
-def require_claimable(actor: Actor, places: Collection[str], *, fresh: Collection[str] = ()) -> None:
-    """Raise what `claim` would raise for a new table; nothing is claimed."""
-    _require_apart(places, Kind.TABLE)
+def require_claimable(
+    actor: Actor, places: Collection[str], catalog_id: int, *, fresh: Collection[str] = ()
+) -> None:
+    """Raise what `to_claim` would raise for a new table; nothing is claimed."""
+    _require_apart(places, Kind.TABLE, catalog_id)
     if named := [place for place in places if place not in fresh]:
-        reserved.require_open(actor, named)
+        reserved.require_open(actor, named, catalog_id)
 
 
-def _require_apart(places: Collection[str], kind: Kind, *, but_of: int = 0) -> None:
+def _require_apart(places: Collection[str], kind: Kind, catalog_id: int, *, but_of: int = 0) -> None:
     spans = reserved.spans(places)
     if not spans:
         return
@@ -78,7 +82,8 @@ def _require_apart(places: Collection[str], kind: Kind, *, but_of: int = 0) -> N
     ]
     parameters = [text for around, inside in spans for text in (*around, *inside)]
     statement = f"SELECT 1 FROM catalogs_locationclaim WHERE ({' OR '.join(one_of)}) AND table_id <> %s LIMIT 1"  # noqa: S608
-    if fetch(statement, [*parameters, but_of]):
+    is_met = fetch(statement, [*parameters, but_of])  # the usual answer is no, in one statement
+    if is_met and any(claim.securable_id != but_of for claim in overlapping(places, catalog_id)):
         raise Invalid(f"A location of the {kind} overlaps another table's or view's: {', '.join(places)}.", kind=kind)
 
 
@@ -111,7 +116,9 @@ _CLAIMED = "SELECT location, former_since FROM catalogs_locationclaim WHERE tabl
 
 
 def require_unclaimed(provider: Provider, *places: str | None) -> None:
-    """Raise Invalid if a managed table has claimed one of these places, which only an outside system names."""
+    """Raise Invalid for a place that only an outside system names, if it is claimed, or reserved for others than the
+    catalog's owner, or is a local one of another owner's catalog: this server reads local files with its own rights.
+    """
     for place in places:
         if not place or provider.is_named(place):
             continue
@@ -119,40 +126,53 @@ def require_unclaimed(provider: Provider, *places: str | None) -> None:
             place = locations.canonical(place)
         except Invalid:
             continue  # a malformed place is never opened
-        above = overlapping([place]).values_list("securable__lineage", flat=True)
-        owners = Catalog.objects.filter(
-            pk__in={int(level) for lineage in above for level in lineage.split("/") if level}
-        )
-        if any(_storage(row.properties, place) == _storage(provider.properties, place) for row in owners):
+        if _is_anothers(place, Catalog.objects.get(pk=provider.catalog_id)):
             raise Invalid(f"Location {place!r:.200} is not usable: this catalog does not allow it.", kind="location")
 
 
-def _storage(properties: dict[str, str], place: str) -> str:
-    """The storage of a bucket: two storages may have buckets of the same name."""
-    return properties.get("s3.endpoint", "").rstrip("/") if place.startswith("s3") else ""
+def _is_anothers(place: str, catalog: Catalog) -> bool:
+    if any(overlapping([place], catalog.pk)) or reserved.is_anothers(place, catalog):
+        return True
+    if not locations.is_local(place):
+        return False
+    owner = (catalog.owner_user_id, catalog.owner_group_id)
+    return any(
+        locations.may_meet(place, theirs)
+        for other in Catalog.objects.exclude(pk=catalog.pk)
+        if (other.owner_user_id, other.owner_group_id) != owner
+        for theirs in provider_with_locations(other.pk, other.provider, other.properties).locations()
+    )
 
 
-def overlapping(places: Collection[str]) -> QuerySet[LocationClaim]:
-    """The claims of places that overlap one of these."""
-    return LocationClaim.objects.filter(reserved.overlaps(places))
+def overlapping(places: Collection[str], catalog_id: int) -> Iterator[LocationClaim]:
+    """The claims that overlap one of these places of a catalog, in its storage."""
+    return _in_storage_of(catalog_id, LocationClaim.objects.filter(reserved.overlaps(places)))
 
 
-def claim_around(place: str) -> str | None:
-    """A claimed place that is this one or contains it."""
-    rows = LocationClaim.objects.filter(location__in=reserved.up_to(place))
-    return rows.values_list("location", flat=True).first()
+def _in_storage_of(catalog_id: int, claims: QuerySet[LocationClaim]) -> Iterator[LocationClaim]:
+    words_of = cache(storages.of_catalog)
+    for claim in claims.select_related("securable").iterator():
+        other = claim.securable.lineage_ids[1]
+        if other == catalog_id or locations.is_local(claim.location):
+            yield claim
+        elif storages.meet(claim.location, words_of(catalog_id), words_of(other)):
+            yield claim
 
 
-def of_others(places: Collection[str], reservations: Collection[int]) -> list[str]:
+def claim_around(place: str, catalog_id: int) -> str | None:
+    """A claimed place that is this one of a catalog, or contains it."""
+    around = _in_storage_of(catalog_id, LocationClaim.objects.filter(location__in=reserved.up_to(place)))
+    return next((claim.location for claim in around), None)
+
+
+def of_others(places: Collection[str], reservations: Collection[int], catalog_id: int) -> list[str]:
     """Places of others inside these places of a dropped table: claims, and reservations that lie inside one of them.
 
     `reservations` are the ids of the dropped table's own, which do not count.
     """
-    rows = (
-        ReservedPlace.objects.filter(reserved.overlaps(places)).exclude(kind=Kind.CATALOG).exclude(pk__in=reservations)
-    )
-    inside = (row for row in rows.values_list("location", flat=True) if not _hold(row, places))
-    return [*overlapping(places).values_list("location", flat=True), *inside]
+    rows = (row for row in reserved.inside(places, catalog_id) if row.pk not in reservations)
+    inside = [row.location for row in rows if not _hold(row.location, places)]
+    return [*(claim.location for claim in overlapping(places, catalog_id)), *inside]
 
 
 def _hold(place: str, others: Collection[str]) -> bool:

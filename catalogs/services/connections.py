@@ -8,8 +8,8 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.lookup import find
 from catalogs.models import Catalog
-from catalogs.services import catalog_places, systems
-from catalogs.services.catalogs import altered_provider, check_registration, run_trial
+from catalogs.services import catalog_places
+from catalogs.services.catalogs import altered_provider, check_registration, look_up_again, run_trial
 from catalogs.services.changes import (
     Alteration,
     require_enabled,
@@ -39,7 +39,7 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     """
     altered, metalake_id = altered_provider(actor, metalake, name, alteration)
     run_trial(altered, metalake_id, altered.test_connection)
-    system = systems.look_up_again(altered, metalake_id)
+    system = look_up_again(altered, metalake_id)
     with transaction.atomic():
         row = row_of(Catalog, find(actor, Address(metalake=metalake, catalog=name)))
         catalog_places.claim_again(actor, row, row.properties, altered.properties, system)

@@ -75,7 +75,7 @@ def check_choice(located: Located, path: HierarchicalSchema, before: Properties,
             _require_apart(place, (*theirs, *open_to_them), other)
         for place in opened:
             _require_apart(place, theirs, other)
-    if chosen and (above := claims.claim_around(locations.canonical(chosen[0]))):
+    if chosen and (above := claims.claim_around(locations.canonical(chosen[0]), located.catalog.id)):
         raise Invalid(f"Location {chosen[0]!r:.200} lies in the place of a table, {above}.", kind=Kind.SCHEMA)
 
 
@@ -157,7 +157,7 @@ def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterab
     Called before the place itself is read, so that the refusal reveals nothing of its content.
     """
     for place in places:
-        if not (ground.holds(place) or may_choose(actor, schema) or reserved.is_left_to(actor, place)):
+        if not (ground.holds(place) or may_choose(actor, schema) or reserved.is_left_to(actor, place, schema.catalog.id)):
             raise Forbidden(
                 f"{actor.name} may not choose {place!r:.200}: a table of schema {schema.path.logical()} lies {ground}; "
                 f"any other place is for the owner of catalog {schema.catalog.name}, who may also open it for the "

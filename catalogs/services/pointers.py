@@ -183,9 +183,9 @@ def open_foreign(
     ground = places.folder_of(home, own_files).ground
     place = own_files.allowed_place(location)
     places.require_ground(actor, home, ground, [place])
-    if claims.overlapping([place]).exists():
+    if any(claims.overlapping([place], home.catalog.id)):
         raise Invalid("The metadata file lies in a place of another table or view.", kind=kind)
-    reserved.require_open(actor, [place])
+    reserved.require_open(actor, [place], home.catalog.id)
     content = own_files.read_foreign(location)
     metadata = parse(content)
     own_files.check_metadata(metadata)

@@ -54,7 +54,7 @@ def purge_table(payload: dict[str, Any]) -> int:
     own_files = files_in(catalog)
     own, reservations = payload.get("places"), payload.get("reserved") or []  # an older message has neither
     shared_folders.require_here([payload["metadata_location"], *(own or [])], own_files.allowed)
-    purged = own_files.purge(payload["metadata_location"], own, claims.of_others(own or [], reservations))
+    purged = own_files.purge(payload["metadata_location"], own, claims.of_others(own or [], reservations, catalog.pk))
     if "table" in payload:
         _note_purge(payload["table"], purged, reservations)
     return purged.deleted

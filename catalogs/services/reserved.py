@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from authz import operations, policy
-from authz.actor import Actor
+from authz import operations, policy, snapshot
+from authz.actor import NOBODY, Actor
 from authz.services.owners import Party
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
+from catalogs.services import storages
 from catalogs.services.opening import provider_with_locations
 from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
@@ -54,6 +56,7 @@ def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlac
         "securable__parent__schema__physical_name",
     )
     catalogs: dict[int, Catalog | Node] = {} if target.kind == Kind.METALAKE else {target.catalog.id: target.catalog}
+    storages_of = cache(storages.of_catalog)
     for location, kind, name, lineage, user_id, group_id, physical in claims:
         metalake_id, catalog_id = (int(part) for part in lineage.split("/")[1:3])
         if catalog_id not in catalogs:
@@ -64,6 +67,7 @@ def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlac
         is_gone = target.kind in (Kind.METALAKE, Kind.CATALOG)
         yield ReservedPlace(
             location=location,
+            storages=None if locations.is_local(location) else storages_of(catalog_id),
             kind=kind,
             full_name=dotted([called, path.logical(), name])[:2048],
             metalake_name=target.metalake.name,
@@ -87,6 +91,7 @@ def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterato
         for place in dict.fromkeys([*places, *real_places]):
             yield ReservedPlace(
                 location=place,
+                storages=storages.of(row),
                 kind=Kind.CATALOG,
                 full_name=row.name,
                 metalake_name=target.metalake.name,
@@ -102,9 +107,12 @@ def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterato
 def keep_outside(target: Located, *, with_managed: bool = False) -> None:
     """Reserve the places of outside objects that are about to be removed, if the drop leaves their files.
 
-    The places are those of their mirrors. Call it in the transaction that removes them. `with_managed`: the files
-    of managed tables were left too.
+    The places are those of their mirrors; one that the catalog does not name is reserved in that catalog alone, since
+    anybody's metastore may say anything. Call it in the transaction that removes them. `with_managed`: the files of
+    managed tables were left too.
     """
+    catalog = Catalog.objects.get(pk=target.catalog.id)
+    provider = provider_with_locations(catalog.pk, catalog.provider, catalog.properties)
     mirrors = Mirror.objects.filter(
         Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind__in=LEAVES
     ).select_related("securable")
@@ -118,6 +126,8 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
         reserved.append(
             ReservedPlace(
                 location=place,
+                storages=storages.of(catalog),
+                is_named=provider.is_named(place),
                 kind=row.kind,
                 full_name=dotted(full_name)[:2048],
                 metalake_name=target.metalake.name,
@@ -174,28 +184,45 @@ def up_to(place: str) -> list[str]:
     return ["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)]
 
 
-def take(actor: Actor, places: Collection[str], kind: Kind, *, but_of: int = 0) -> None:
-    """Use places for a new table or catalog, and delete the reservations in them.
+def take(
+    actor: Actor, places: Collection[str], kind: Kind, catalog_id: int, words: storages.Words = None
+) -> None:
+    """Use places for a new table of a catalog or for the catalog itself, and delete the reservations in them.
 
-    A table is compared with reservations of tables and the like, a catalog with all, except those of catalog `but_of`.
-    Raises Forbidden, without naming the owner, if a place is reserved for others.
+    A table is compared with reservations of tables and the like, a catalog with all except its own; `words` are the
+    storages of one that is not stored yet. Raises Forbidden, without naming the owner, if a place is reserved for
+    others.
     """
-    rows = list(_overlapping(places, kind).exclude(of_catalog=but_of))
-    _require(actor, rows, places, kind)
-    alike = [row for row in rows if (row.kind == Kind.CATALOG) == (kind is Kind.CATALOG)]
+    rows = ReservedPlace.objects.filter(overlaps(places))
+    rows = rows.exclude(of_catalog=catalog_id) if kind is Kind.CATALOG else rows.exclude(kind=Kind.CATALOG)
+    met = list(_meeting(rows, catalog_id, words))
+    _require(actor, met, places, kind)
+    alike = [row for row in met if (row.kind == Kind.CATALOG) == (kind is Kind.CATALOG)]
     whole = [row.pk for row in alike if any(locations.is_under(row.location, p) for p in places)]
     if whole:
         ReservedPlace.objects.filter(pk__in=whole).delete()
 
 
-def require_open(actor: Actor, places: Collection[str]) -> None:
+def require_open(actor: Actor, places: Collection[str], catalog_id: int) -> None:
     """Raise Forbidden as `take` does for a table; nothing changes."""
-    _require(actor, _overlapping(places, Kind.TABLE), places, Kind.TABLE)
+    _require(actor, inside(places, catalog_id), places, Kind.TABLE)
 
 
-def _overlapping(places: Collection[str], kind: Kind) -> QuerySet[ReservedPlace]:
-    rows = ReservedPlace.objects.filter(overlaps(places))
-    return rows if kind is Kind.CATALOG else rows.exclude(kind=Kind.CATALOG)
+def _meeting(
+    rows: QuerySet[ReservedPlace], catalog_id: int, words: storages.Words = None
+) -> Iterator[ReservedPlace]:
+    """Those that concern a catalog: its own, and others' that their catalog had named, in the same storage."""
+    for row in rows.filter(Q(is_named=True) | Q(of_catalog=catalog_id)):
+        if row.of_catalog != catalog_id and not locations.is_local(row.location):
+            words = storages.of_catalog(catalog_id) if words is None else words
+            if not storages.meet(row.location, words, row.storages):
+                continue
+        yield row
+
+
+def inside(places: Collection[str], catalog_id: int) -> Iterator[ReservedPlace]:
+    """Reservations of tables and the like that concern the catalog and overlap one of these places."""
+    return _meeting(ReservedPlace.objects.filter(overlaps(places)).exclude(kind=Kind.CATALOG), catalog_id)
 
 
 def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str], kind: Kind) -> None:
@@ -208,11 +235,23 @@ def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str
             )
 
 
-def is_left_to(actor: Actor, place: str) -> bool:
-    """Whether a place lies in one that is reserved for the actor as the former owner."""
+def is_left_to(actor: Actor, place: str, catalog_id: int) -> bool:
+    """Whether a place of the catalog lies in one that is reserved for the actor as the former owner."""
     mine = Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)
     left = ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)))
-    return left.exclude(kind=Kind.CATALOG).exists()
+    return any(_meeting(left.exclude(kind=Kind.CATALOG), catalog_id))
+
+
+def is_anothers(place: str, catalog: Catalog) -> bool:
+    """Whether a place that only the catalog's system names is reserved, in another catalog, for others than the owner.
+    """
+    owner = Actor(catalog.owner_user_id or NOBODY, "", snapshot.latest(), claimed=_only(catalog.owner_group_id))
+    rows = ReservedPlace.objects.filter(overlaps([place])).exclude(of_catalog=catalog.pk)
+    return not all(may_use(owner, row) for row in _meeting(rows, catalog.pk))
+
+
+def _only(group_id: int | None) -> tuple[int, ...]:
+    return () if group_id is None else (group_id,)
 
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:

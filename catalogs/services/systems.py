@@ -41,6 +41,7 @@ class System:
     shared: frozenset[str] = frozenset()  # words of systems that the operator lets metalakes share
     others: Mapping[int, frozenset[str]] = field(default_factory=dict)  # words of catalogs without any in their row
     moved: bool = False  # whether the former settings led to another system
+    storages: list[str] | None = None  # of its places, which have answered
 
 
 NO_SYSTEM = System()

@@ -259,7 +259,7 @@ class Vacuum:
         with transaction.atomic():
             claims.lock_claims(empty.catalog_id)
             in_use = self._folders_in_use()
-            if claims.overlapping([place]).exists() or any(_holds(empty.path, folder) for folder in in_use):
+            if any(claims.overlapping([place], empty.catalog_id)) or any(_holds(empty.path, folder) for folder in in_use):
                 return False
             if [path for path, age in _empty(empty.path, in_use) if age >= self.age] != [empty.path]:
                 return False

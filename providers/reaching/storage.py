@@ -6,13 +6,21 @@ PyArrow, which opens all but S3, looks names up in C++: we check the hosts befor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from formats.iceberg.storage import IO_SETTINGS, RemoteFiles, file_io
 from metalake.errors import Invalid, at
-from providers.reaching.endpoints import CONNECT_SECONDS, Endpoint, UnknownHost, parse_endpoint, resolve
+from providers.reaching.endpoints import (
+    CONNECT_SECONDS,
+    Endpoint,
+    UnknownHost,
+    listener_name,
+    listener_names,
+    parse_endpoint,
+    resolve,
+)
 from providers.reaching.identity import HTTP, own_places
 
 if TYPE_CHECKING:
@@ -22,6 +30,11 @@ S3 = ("s3", "s3a", "s3n", "oss")
 CLUSTER = ("hdfs", "viewfs")
 AZURE_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 AZURE_AUTHORITIES = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
+# The schemes of places whose storage a property names, and the hosts that are a scheme's storage of the whole world.
+STORED_AT = {"s3.endpoint": ("s3", "oss"), "gcs.service.host": ("gs",), "hdfs.host": CLUSTER}
+STORED_AT |= dict.fromkeys(AZURE_AUTHORITIES, ("abfss",))
+AWS = r"s3(-fips)?([.-]dualstack)?([.-][a-z]{2}(-[a-z]+)+-[0-9])?\.amazonaws\.com(\.cn)?"
+WORLDWIDE = {"s3": re.compile(AWS), "gs": re.compile(r"(storage|www)\.googleapis\.com")}
 SITE = "default"  # the file system of the operator's core-site.xml
 
 
@@ -83,6 +96,29 @@ def reach_storage(properties: Mapping[str, str]) -> None:
             except UnknownHost:
                 if endpoint.scheme not in CLUSTER:  # that may be a name service of the operator's hdfs-site.xml
                     raise
+
+
+def storages_named(properties: Mapping[str, str]) -> list[str]:
+    """The storages that properties name for buckets, as `s3://host:port`, without looking hosts up. Raises Invalid."""
+    return _storages(properties, lambda host, port: [f"{listener_name(host)}:{port}"])
+
+
+def storages_at(properties: Mapping[str, str]) -> list[str]:
+    """The same, by name and by address. Raises Invalid or ProviderUnavailable."""
+    return _storages(properties, listener_names)
+
+
+def _storages(properties: Mapping[str, str], names: Callable[[str, int], list[str]]) -> list[str]:
+    words = set()
+    for key, endpoint in parse_storage(properties):
+        schemes = [scheme for scheme in STORED_AT.get(key, ()) if not _is_worldwide(scheme, endpoint.host)]
+        if schemes:
+            words |= {f"{scheme}://{name}" for name in names(endpoint.host, endpoint.port) for scheme in schemes}
+    return sorted(words)
+
+
+def _is_worldwide(scheme: str, host: str) -> bool:
+    return scheme in WORLDWIDE and WORLDWIDE[scheme].fullmatch(host) is not None
 
 
 def _urls(properties: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
