@@ -40,7 +40,9 @@ ICEBERG = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", 
 
 
 class Silence:
-    """Takes every connection and never says a word on it."""
+    """Takes every connection and, once it `is_silent`, never says a word on it."""
+
+    is_silent = False
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -51,7 +53,13 @@ class Silence:
     def _take(self) -> None:
         try:
             while True:
-                self.taken.append(self.listener.accept()[0])
+                connection = self.listener.accept()[0]
+                if self.is_silent:
+                    self.taken.append(connection)
+                    continue
+                with connection:  # whatever is asked for is there
+                    connection.recv(65_536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         except OSError:
             return
 
@@ -95,6 +103,7 @@ def test_eight_creations_on_a_silent_storage_keep_nobody_else_waiting(
     for name, properties in (("stuck", stuck), ("innocent", {})):
         catalog = {"name": name, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
         assert send(f"{api}/lakes/catalogs", "POST", catalog)[0] == 200
+    silence.is_silent = True
     assert send(f"{api}/lakes/catalogs/stuck/schemas", "POST", {"name": "s"})[0] == 200
 
     def create(number: int) -> tuple[int, dict[str, Any]]:
@@ -144,6 +153,7 @@ def stuck(actor: Actor, silence: Silence) -> Address:
     """A schema of a catalog whose storage is silent."""
     properties = {"s3.endpoint": silence.url, "warehouse": "s3://lake/tables", **KEYS}
     catalogs.create_catalog(actor, "demo", "stuck", "relational", "lakehouse-iceberg", None, properties)
+    silence.is_silent = True
     schemas.create_schema(actor, Address(metalake="demo", catalog="stuck", schema="s"), None, {})
     return Address(metalake="demo", catalog="stuck", schema="s", leaf="t")
 

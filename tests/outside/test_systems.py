@@ -23,6 +23,7 @@ from providers.glue.provider import GlueProvider
 from providers.hive.provider import HiveProvider
 from tests.catalogs.callers import Caller
 from tests.demo import give
+from tests.glue import Glue
 from tests.providers.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -227,10 +228,11 @@ def test_settings_that_change_between_looking_and_writing(owner: Actor, world: W
 
 
 @pytest.fixture
-def lake(owner: Actor, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+def lake(owner: Actor, monkeypatch: pytest.MonkeyPatch, glue: Glue) -> Iterator[dict[str, str]]:
     """A Glue catalog of Iceberg tables, with a warehouse."""
     monkeypatch.setattr(GlueClient, "account", lambda self: "123456789012")
-    given = {"aws-region": "eu-central-1", "warehouse": "s3://lake/tables", **KEYS}
+    glue.create_bucket("lake")
+    given = {"aws-region": "eu-central-1", "warehouse": "s3://lake/tables", "s3.endpoint": glue.endpoint, **KEYS}
     create(owner, "demo", "tables", "glue", **given, table_type_filter="iceberg")
     yield given
 
