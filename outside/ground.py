@@ -39,8 +39,24 @@ def require_named(
 
 
 def require_new(actor: Actor, table: Located, provider: Provider, before: Sequence[str], after: Sequence[str]) -> None:
-    """`require_named` for the places of a table that are new, compared with those of before."""
-    new = [place for place in after if not any(place == other or _lies_in(place, other) for other in before)]
+    """`require_named` for the places of a table that are new, compared with those of before, for who may give them."""
+    new = _new(before, after)
+    claims.require_giver(actor, table, new)
+    _require_named_for(actor, table, provider, new)
+
+
+def require_partition(
+    actor: Actor, table: Located, provider: Provider, before: Sequence[str], place: str | None
+) -> None:
+    """`require_named` for a new partition's place, if it lies in none of its table's."""
+    _require_named_for(actor, table, provider, _new(before, [place] if place else []))
+
+
+def _new(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    return [place for place in after if not any(place == other or _lies_in(place, other) for other in before)]
+
+
+def _require_named_for(actor: Actor, table: Located, provider: Provider, new: Sequence[str]) -> None:
     if new:
         schema = table.above()
         require_named(actor, schema, store_for(schema, Kind.SCHEMA).as_remote(actor, schema), provider, new)

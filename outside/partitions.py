@@ -55,7 +55,7 @@ def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[st
     require_values(asked.properties, kind=PARTITION)
     definition = table.provider.partitions.draft(table.definition, asked)
     name, place = definition["name"], definition.get("location")
-    ground.require_new(actor, table.located, table.provider, _locations_of(table), [place] if place else [])
+    ground.require_partition(actor, table.located, table.provider, _locations_of(table), place)
     intent = _carry(actor, table, "add_partition", name, definition=definition)
     return table.provider.partitions.show(table.definition, intent.steps[-1]["result"]["definition"])
 

@@ -10,12 +10,13 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from authz import operations, policy
 from authz.actor import Actor
 from catalogs.models import Catalog, LocationClaim
 from catalogs.services import reserved, storages
 from catalogs.services.opening import provider_with_locations
 from formats.iceberg import locations
-from metalake.errors import Invalid
+from metalake.errors import Forbidden, Invalid
 from metalake.inserting import Into, insert
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -90,18 +91,20 @@ def _require_apart(places: Collection[str], kind: Kind, catalog_id: int, *, but_
 def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[str]) -> None:
     """Change the places that a table or view writes to. Former ones stay claimed, since live files may be in them.
 
-    Raises Invalid for too many former places, and what `to_claim` raises. One statement if nothing changes.
+    Raises Invalid for too many former places, and what `to_claim` and `require_giver` raise. One statement if nothing
+    changes.
     """
     claimed: dict[str, Any] = dict(fetch(_CLAIMED, [located.id]))
     if sorted(place for place, since in claimed.items() if since is None) == places:
         return
     mine = LocationClaim.objects.filter(securable_id=located.id)
     if new := [place for place in places if place not in claimed]:
+        require_giver(actor, located, [place for place in new if not _lies_in(place, claimed)])
         lock_claims(own_files.catalog_id)
         insert(to_claim(actor, own_files, located.id, new, kind=located.kind))
     mine.filter(location__in=places).update(former_since=None)
     left = [place for place, since in claimed.items() if since is None and place not in places]
-    covered = [place for place in left if any(locations.is_under(place, other) for other in places)]
+    covered = [place for place in left if _lies_in(place, {*places, *claimed} - {place})]
     mine.filter(location__in=covered).delete()
     mine.filter(location__in=set(left) - set(covered)).update(former_since=timezone.now())
     if mine.filter(former_since__isnull=False).count() > MOST_FORMER:
@@ -110,6 +113,20 @@ def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[
             f"are kept for it; {_TOO_MANY_FORMER.get(located.kind, 'choose one of those')}.",
             kind=located.kind,
         )
+
+
+def require_giver(actor: Actor, located: Located, new: Collection[str]) -> None:
+    """Raise Forbidden unless the actor may give a table or view places that are new to it: its owner, or one above."""
+    if new and not policy.permits(actor, operations.OPERATIONS[f"move_{located.kind}"], located):
+        raise Forbidden(
+            f"{actor.name} may not give {located.kind} {'.'.join(located.full_name)} another place, {min(new)!r:.200}: "
+            "that is for its owner, or the owner of anything above it.",
+            kind=located.kind,
+        )
+
+
+def _lies_in(place: str, others: Collection[str]) -> bool:
+    return any(locations.is_under(place, other) for other in others)
 
 
 _CLAIMED = "SELECT location, former_since FROM catalogs_locationclaim WHERE table_id = %s"

@@ -143,10 +143,11 @@ def why_unfit(place: str, default: str, own_files: MetadataFiles) -> str | None:
 
 
 def require_ground_of(actor: Actor, table: Located, own_files: MetadataFiles, places: Iterable[str]) -> None:
-    """`require_ground` for places that a table neither has nor had before."""
+    """`require_ground` and `require_giver` for places that a table neither has nor had before."""
     had = list(LocationClaim.objects.filter(securable_id=table.id).values_list("location", flat=True))
     new = [place for place in places if not any(locations.is_under(place, other) for other in had)]
     if new:
+        claims.require_giver(actor, table, new)
         schema = table.above()
         require_ground(actor, schema, folder_of(schema, own_files).ground, new)
 
