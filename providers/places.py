@@ -15,11 +15,14 @@ from formats.iceberg.folders import divided
 from metalake.errors import Invalid, ProviderUnavailable, at
 from providers.base import Provider
 from providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
-from providers.reaching.storage import check_storage, open_storage, parse_storage, storages_at
+from providers.reaching.storage import check_storage, open_storage, parse_storage, require_listening, storages_at
 from providers.settings import Settings
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
+
+
+NOT_ASKED = ("file:", *(f"{scheme}:" for scheme in locations.CLUSTERS))  # the operator's settings say who may use them
 
 
 class PlacedSettings(Settings):
@@ -147,12 +150,13 @@ class Placed(Provider):
                 require_no_home(location)
 
     def reach_storages(self) -> list[str]:
-        for place in self.allowed:
-            if locations.is_local(place) or locations.canonical(place) in self.reached_places:
-                continue
-            try:
-                storage.require_reachable(self.io, place)
-            except ProviderUnavailable as failure:
-                failure.message += " A catalog names places only in a storage that answers to it."
-                raise
+        new = [place for place in self.allowed if locations.canonical(place) not in self.reached_places]
+        try:
+            for place in new:
+                if not locations.canonical(place).startswith(NOT_ASKED):
+                    require_listening(self.properties)
+                    storage.require_reachable(self.io, place)
+        except ProviderUnavailable as failure:
+            failure.message += " A catalog names places only in a storage that answers to it."
+            raise
         return storages_at(self.properties)

@@ -16,6 +16,7 @@ from providers.reaching.endpoints import (
     CONNECT_SECONDS,
     Endpoint,
     UnknownHost,
+    connect,
     listener_name,
     listener_names,
     parse_endpoint,
@@ -119,6 +120,14 @@ def _storages(properties: Mapping[str, str], names: Callable[[str, int], list[st
 
 def _is_worldwide(scheme: str, host: str) -> bool:
     return scheme in WORLDWIDE and WORLDWIDE[scheme].fullmatch(host) is not None
+
+
+def require_listening(properties: Mapping[str, str]) -> None:
+    """Raise ProviderUnavailable for an endpoint that takes no connection, which PyArrow would try for 5 s."""
+    for key, endpoint in parse_storage(properties):
+        if endpoint.scheme in HTTP:
+            with at(f"Property {key!r}"):
+                connect(endpoint.host, endpoint.port).close()
 
 
 def _urls(properties: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
