@@ -13,7 +13,7 @@ from catalogs.services import reserved, storages, systems
 from catalogs.services.opening import provider_with_locations
 from catalogs.services.systems import System
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path
-from metalake.errors import Invalid
+from metalake.errors import Forbidden, Invalid
 from metalake.kinds import Kind
 from providers.base import Provider
 from providers.registry import provider_for
@@ -32,11 +32,15 @@ def claim_again(
 
 
 def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before: Sequence[str] = ()) -> None:
-    """Raise Invalid if a place of the catalog overlaps one of another catalog (docs/authorization.md, rule 13).
-
-    Raises Forbidden for a place outside those of `before` that is reserved for another owner.
+    """Raise Invalid if a place of the catalog overlaps one of another catalog (docs/authorization.md, rule 13), or if
+    one outside those of `before` is reserved for another owner: both are refused alike.
     """
     mine = provider.locations()
+    taken = Invalid(
+        f"{', '.join(mine)} overlaps a location of another catalog, or one that is reserved, since something was dropped "
+        "there and not purged. Who owned that may use the place or release it; where its catalog is gone an operator may.",
+        kind=Kind.CATALOG,
+    )
     systems.lock_registrations()
     for other in Catalog.objects.exclude(pk=provider.catalog_id):
         their_provider = provider_with_locations(other.pk, other.provider, other.properties)
@@ -46,9 +50,12 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
                 if not may_meet(location, theirs) or not storages.meet(location, system.storages, of_other):
                     continue
                 if not systems.may_share_places(system, row, provider, other, their_provider):
-                    raise Invalid(f"{location} overlaps a location of another catalog.", kind=Kind.CATALOG)
+                    raise taken
     # After the catalogs are compared: a catalog dropped in between has reserved its places by now.
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
     real_places = [canonical(real_path(location)) for location in added]
     every = list(dict.fromkeys([*added, *real_places]))
-    reserved.take(actor, every, Kind.CATALOG, row.pk, system.storages)
+    try:
+        reserved.take(actor, every, Kind.CATALOG, row.pk, system.storages)
+    except Forbidden:
+        raise taken from None

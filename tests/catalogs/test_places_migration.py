@@ -8,7 +8,8 @@ import pytest
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from catalogs.models import LocationClaim, ReservedPlace
+from catalogs.models import Catalog, LocationClaim, ReservedPlace
+from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
@@ -62,3 +63,27 @@ def test_a_store_with_other_names_for_two_columns_goes_on(admin: Caller, again: 
     assert LocationClaim.objects.get().location == place
     assert admin.delete(f"{TABLES}/flights")["dropped"] is True
     assert not LocationClaim.objects.exists() and ReservedPlace.objects.exists()
+
+
+def test_what_fake_entries_reserved_concerns_their_catalog_alone(admin: Caller, again: None) -> None:
+    """Rows of an outside catalog are looked at; those of a managed one and of one that is gone stay as they are."""
+    lake = Catalog.objects.get(name="lake")
+    hive = Catalog.made(Kind.CATALOG, "h", lake.parent, provider="hive", creator="x", owner_user_id=lake.owner_user_id)
+    hive.properties = {"metastore.uris": "thrift://h", "warehouse": "s3a://hers/w", "allowed-locations": "s3://more/a/"}
+    hive.save(force_insert=True)
+    expected = {
+        ("s3://hers/w/t", hive.pk): True,
+        ("s3://more/a", hive.pk): True,
+        ("s3://theirs/w/t", hive.pk): False,
+        ("s3://hers", hive.pk): False,
+        ("s3://theirs/w/t", lake.pk): True,
+        ("s3://theirs/w/u", 1): True,
+    }
+    for location, of_catalog in expected:
+        at = {"location": location, "of_catalog": of_catalog, "of_metalake": lake.parent_id}
+        ReservedPlace.objects.create(kind="table", full_name="x", **at)
+    migrate("0011_harvests")
+    migrate()
+    rows = ReservedPlace.objects.values_list("location", "of_catalog", "is_named")
+    assert {(location, catalog): named for location, catalog, named in rows} == expected
+    assert Catalog.objects.get(name="h").storages is None

@@ -31,7 +31,7 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import catalogs, metalakes, purging
-from metalake.errors import Forbidden
+from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.models import Outbox
 from tests.catalogs.callers import Caller
@@ -177,7 +177,7 @@ def test_what_a_forced_drop_leaves_is_reserved_in_every_metalake(
     metalakes.create_metalake(taker, "other", None, {})
     taker = taker.refreshed()
     for place in (f"{tmp_path}/lake", str(tmp_path), pointer.rpartition("/metadata/")[0].removeprefix("file://")):
-        with pytest.raises(Forbidden, match="is reserved") as refusal:
+        with pytest.raises(Invalid, match="is reserved") as refusal:
             catalogs.create_catalog(
                 taker, "other", "taken", "relational", "lakehouse-iceberg", None, {"warehouse": f"file://{place}"}
             )
@@ -205,7 +205,7 @@ def test_no_catalog_is_altered_onto_what_was_left(
     body = {"name": "hers", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}}
     assert mia.post(f"{M}/catalogs", body).status == 200
     wider = {"@type": "setProperty", "property": "allowed-locations", "value": f"file://{tmp_path}/lake/own"}
-    assert mia.put(f"{M}/catalogs/hers", wider).error[:2] == (403, 1008)
+    assert mia.put(f"{M}/catalogs/hers", wider).error[:2] == (400, 1001)
     assert admin.put(f"{M}/catalogs/hers", wider).status == 200
 
 
@@ -260,6 +260,30 @@ def test_a_table_keeps_at_most_16_places(ola: IcebergCaller) -> None:
     assert answer.status == 400 and "release" in answer.error[2]
     assert LocationClaim.objects.filter(former_since__isnull=False).count() == 16
     assert ola.get("namespaces/own/tables/t").json["metadata"]["location"] == f"{warehouse()}/own/t-15"
+
+
+def test_a_new_place_is_the_owners_to_give(ola: IcebergCaller) -> None:
+    """Whoever may modify a table, or alter a view, does not fill the places that it keeps."""
+    give("mia", Kind.SCHEMA, "lake.own", "modify_table", "alter_view")
+    mia = IcebergCaller("mia")
+    table, view = ola.make_table("own", "t"), IcebergCaller("admin").make_view("own", "v")
+    for name, made, key in (("tables/t", table, "write.data.path"), ("views/v", view, "write.metadata.path")):
+        first, elsewhere = made["metadata"]["location"], f"{warehouse()}/own/{name[-1]}-2"
+
+        def changed(by: IcebergCaller, name: str = name, **update: Any) -> int:
+            return int(by.post(f"namespaces/own/{name}", {"requirements": [], "updates": [update]}).status)
+
+        def moved(by: IcebergCaller, place: str, changed: Any = changed) -> int:
+            return int(changed(by, action="set-location", location=place))
+
+        assert moved(mia, elsewhere) == changed(mia, action="set-properties", updates={key: elsewhere}) == 403
+        assert [moved(mia, place) for place in (first, f"{first}/a", f"{first}/b", first)] == [200] * 4
+        claims = LocationClaim.objects.filter(securable__name=name[-1])
+        assert claims.get().location == first, "what lies in a place of its own is no other place"
+        assert moved(IcebergCaller("admin"), elsewhere) == 200
+        assert [moved(mia, place) for place in (first, elsewhere)] == [200] * 2, "where it was before"
+    native = {"@type": "setProperty", "property": "write.data.path", "value": f"{warehouse()}/own/t-3"}
+    assert Caller("mia").put(f"{C}/schemas/own/tables/t", native).error[:2] == (403, 1008)
 
 
 # Releasing

@@ -86,7 +86,7 @@ def test_what_a_dropped_catalog_left_is_met_by_a_link(actor: Actor, mia: Caller,
     catalogs.drop_catalog(actor, "demo", "theirs", force=True)
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
     give("mia", Kind.METALAKE, "demo", "create_catalog")
-    with pytest.raises(Forbidden, match="is reserved"):
+    with pytest.raises(Invalid, match="is reserved"):
         create(actor_of(User.objects.get(username="mia")), "mine", warehouse=f"file://{tmp_path}/link")
 
 
@@ -99,7 +99,7 @@ def test_what_a_catalog_left_that_was_named_by_a_link_is_met_where_it_lies(
     schemas.create_schema(actor, Address(metalake="demo", catalog="theirs", schema=("fin",)), None, {})
     catalogs.drop_catalog(actor, "demo", "theirs", force=True)
     give("mia", Kind.METALAKE, "demo", "create_catalog")
-    with pytest.raises(Forbidden, match="is reserved"):
+    with pytest.raises(Invalid, match="is reserved"):
         create(actor_of(User.objects.get(username="mia")), "mine", warehouse=f"file://{tmp_path}/theirs")
 
 

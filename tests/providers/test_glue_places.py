@@ -73,6 +73,10 @@ def test_a_table_lies_on_its_schemas_ground(caller: Caller, maker: Caller, glue:
     assert maker.put(f"{OWN}/t2", moved).error[:2] == (403, 1008)
     moved["value"] = f"{mine}/moved"
     assert maker.put(f"{OWN}/t2", moved)["table"]["properties"]["location"] == f"{mine}/moved"
+    give("mia", Kind.SCHEMA, "aws.own", "modify_table")
+    given = kept | {"value": f"{mine}/moved-2"}
+    assert maker.put(f"{OWN}/anywhere", given).error[:2] == (403, 1008), "a new place is its owner's to give"
+    assert caller.put(f"{OWN}/anywhere", given).status == 200
 
 
 def test_what_is_opened_is_open_and_what_is_reserved_is_not(caller: Caller, maker: Caller) -> None:  # noqa: F811
