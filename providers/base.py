@@ -170,6 +170,9 @@ class Provider:
     def require_identity(self) -> None:
         """Raise ProviderUnavailable for a system without keys that the server's own identity is not for."""
 
+    def load_clients(self) -> None:
+        """Import the libraries that `reach_storages` needs, which takes a busy machine seconds."""
+
     def reach_storages(self) -> list[str]:
         """The storages of its places, as `s3://host:port`, after each new place answered to the catalog's keys.
 

@@ -149,13 +149,20 @@ class Placed(Provider):
                 locations.check_allowed(location, self.allowed, file_roots=self.file_roots)
                 require_no_home(location)
 
+    @property
+    def _places_to_reach(self) -> list[str]:
+        spelled = [place for place in self.locations() if not place.startswith(NOT_ASKED)]
+        return [place for place in spelled if place not in self.reached_places]
+
+    def load_clients(self) -> None:
+        if self._places_to_reach:
+            storage.load_client()
+
     def reach_storages(self) -> list[str]:
-        new = [place for place in self.allowed if locations.canonical(place) not in self.reached_places]
         try:
-            for place in new:
-                if not locations.canonical(place).startswith(NOT_ASKED):
-                    require_listening(self.properties)
-                    storage.require_reachable(self.io, place)
+            for place in self._places_to_reach:
+                require_listening(self.properties)
+                storage.require_reachable(self.io, place)
         except ProviderUnavailable as failure:
             failure.message += " A catalog names places only in a storage that answers to it."
             raise

@@ -22,8 +22,7 @@ from providers.registry import provider_for
 def claim_again(
     actor: Actor, row: Catalog, before: Mapping[str, str], opened: Mapping[str, str], system: System
 ) -> None:
-    """Claim a catalog's places again if an alteration changed its places, their storages, its formats or its system.
-    """
+    """Claim a catalog's places again if an alteration changed its places, their storages, its formats or its system."""
     former, altered = provider_with_locations(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
     claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
     has_moved = row.storages != system.storages
@@ -37,8 +36,8 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     """
     mine = provider.locations()
     taken = Invalid(
-        f"{', '.join(mine)} overlaps a location of another catalog, or one that is reserved, since something was dropped "
-        "there and not purged. Who owned that may use the place or release it; where its catalog is gone an operator may.",
+        f"{', '.join(mine)} overlaps a location of another catalog, or one that is reserved: something was dropped "
+        "there and not purged. Who owned that may use or release it; where its catalog is gone an operator may.",
         kind=Kind.CATALOG,
     )
     systems.lock_registrations()

@@ -113,9 +113,7 @@ def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: 
     catalog_id = new_id()
     registered = chosen(catalog_id, chosen.completed(catalog_id, properties))
     run_trial(registered, metalake_id, registered.check_locations)
-    system = replace(
-        systems.look_up(registered, metalake_id), storages=run_trial(registered, metalake_id, registered.reach_storages)
-    )
+    system = replace(systems.look_up(registered, metalake_id), storages=_reached(registered, metalake_id))
     catalog_store_by(registered).require_no_clash(registered, metalake_id)
     return registered, system
 
@@ -233,7 +231,12 @@ def _try_out(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
 def look_up_again(altered: Provider, metalake_id: int) -> System:
     """Where a catalog leads after an alteration. Not for use in a transaction. Raises Invalid, ProviderUnavailable."""
     system = systems.look_up_again(altered, metalake_id)
-    return replace(system, storages=run_trial(altered, metalake_id, altered.reach_storages))
+    return replace(system, storages=_reached(altered, metalake_id))
+
+
+def _reached(provider: Provider, metalake_id: int) -> list[str]:
+    provider.load_clients()  # not within the storage's time
+    return run_trial(provider, metalake_id, provider.reach_storages)
 
 
 def _store_system(actor: Actor, row: Catalog, opened: Mapping[str, str], system: System) -> None:

@@ -65,9 +65,7 @@ def to_claim(
     return LocationClaim, [LocationClaim(securable_id=securable_id, location=place) for place in places]
 
 
-def require_claimable(
-    actor: Actor, places: Collection[str], catalog_id: int, *, fresh: Collection[str] = ()
-) -> None:
+def require_claimable(actor: Actor, places: Collection[str], catalog_id: int, *, fresh: Collection[str] = ()) -> None:
     """Raise what `to_claim` would raise for a new table; nothing is claimed."""
     _require_apart(places, Kind.TABLE, catalog_id)
     if named := [place for place in places if place not in fresh]:
@@ -170,9 +168,8 @@ def _in_storage_of(catalog_id: int, claims: QuerySet[LocationClaim]) -> Iterator
     words_of = cache(storages.of_catalog)
     for claim in claims.select_related("securable").iterator():
         other = claim.securable.lineage_ids[1]
-        if other == catalog_id or locations.is_local(claim.location):
-            yield claim
-        elif storages.meet(claim.location, words_of(catalog_id), words_of(other)):
+        is_near = other == catalog_id or locations.is_local(claim.location)  # which needs no look at storages
+        if is_near or storages.meet(claim.location, words_of(catalog_id), words_of(other)):
             yield claim
 
 

@@ -158,7 +158,9 @@ def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterab
     Called before the place itself is read, so that the refusal reveals nothing of its content.
     """
     for place in places:
-        if not (ground.holds(place) or may_choose(actor, schema) or reserved.is_left_to(actor, place, schema.catalog.id)):
+        if not (
+            ground.holds(place) or may_choose(actor, schema) or reserved.is_left_to(actor, place, schema.catalog.id)
+        ):
             raise Forbidden(
                 f"{actor.name} may not choose {place!r:.200}: a table of schema {schema.path.logical()} lies {ground}; "
                 f"any other place is for the owner of catalog {schema.catalog.name}, who may also open it for the "

@@ -184,9 +184,7 @@ def up_to(place: str) -> list[str]:
     return ["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)]
 
 
-def take(
-    actor: Actor, places: Collection[str], kind: Kind, catalog_id: int, words: storages.Words = None
-) -> None:
+def take(actor: Actor, places: Collection[str], kind: Kind, catalog_id: int, words: storages.Words = None) -> None:
     """Use places for a new table of a catalog or for the catalog itself, and delete the reservations in them.
 
     A table is compared with reservations of tables and the like, a catalog with all except its own; `words` are the
@@ -208,9 +206,7 @@ def require_open(actor: Actor, places: Collection[str], catalog_id: int) -> None
     _require(actor, inside(places, catalog_id), places, Kind.TABLE)
 
 
-def _meeting(
-    rows: QuerySet[ReservedPlace], catalog_id: int, words: storages.Words = None
-) -> Iterator[ReservedPlace]:
+def _meeting(rows: QuerySet[ReservedPlace], catalog_id: int, words: storages.Words = None) -> Iterator[ReservedPlace]:
     """Those that concern a catalog: its own, and others' that their catalog had named, in the same storage."""
     for row in rows.filter(Q(is_named=True) | Q(of_catalog=catalog_id)):
         if row.of_catalog != catalog_id and not locations.is_local(row.location):
@@ -243,15 +239,14 @@ def is_left_to(actor: Actor, place: str, catalog_id: int) -> bool:
 
 
 def is_anothers(place: str, catalog: Catalog) -> bool:
-    """Whether a place that only the catalog's system names is reserved, in another catalog, for others than the owner.
+    """Whether a place that only the catalog's system names is reserved, of another catalog, and not for its owner.
+
+    Its owner, not who asks: what one person may use, an entry opens to all who may load it.
     """
-    owner = Actor(catalog.owner_user_id or NOBODY, "", snapshot.latest(), claimed=_only(catalog.owner_group_id))
+    groups = [group for group in [catalog.owner_group_id] if group]
+    owner = Actor(catalog.owner_user_id or NOBODY, "", snapshot.latest(), claimed=tuple(groups))
     rows = ReservedPlace.objects.filter(overlaps([place])).exclude(of_catalog=catalog.pk)
     return not all(may_use(owner, row) for row in _meeting(rows, catalog.pk))
-
-
-def _only(group_id: int | None) -> tuple[int, ...]:
-    return () if group_id is None else (group_id,)
 
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""In which storages catalogs lie: a bucket is a place in each storage that has one of its name (docs/decisions/places.md).
+"""In which storages catalogs lie: a bucket's name is another place in each storage (docs/decisions/places.md).
 
 A storage is known by words such as `s3://host:port`; AWS's and Google's own have none.
 """

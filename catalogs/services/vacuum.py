@@ -245,7 +245,7 @@ class Vacuum:
         """Folders that are claimed, reserved or of outside catalogs; they are not searched for empty folders."""
         named = [
             *LocationClaim.objects.values_list("location", flat=True),
-            *ReservedPlace.objects.values_list("location", flat=True),
+            *ReservedPlace.objects.filter(is_named=True).values_list("location", flat=True),
             *self._outside,
         ]
         in_use = set()
@@ -259,7 +259,9 @@ class Vacuum:
         with transaction.atomic():
             claims.lock_claims(empty.catalog_id)
             in_use = self._folders_in_use()
-            if any(claims.overlapping([place], empty.catalog_id)) or any(_holds(empty.path, folder) for folder in in_use):
+            if any(claims.overlapping([place], empty.catalog_id)) or any(
+                _holds(empty.path, folder) for folder in in_use
+            ):
                 return False
             if [path for path, age in _empty(empty.path, in_use) if age >= self.age] != [empty.path]:
                 return False

@@ -18,7 +18,7 @@ from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, metalakes, nesting, schemas, tables
 from catalogs.services.changes import Alteration
 from catalogs.table_stores import TableDraft
-from metalake.errors import Forbidden, Invalid, NotFound
+from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Metalake, Securable

@@ -48,9 +48,7 @@ def create(actor: Actor, name: str, endpoint: str, place: str = f"{BUCKET}/table
     return catalogs.create_catalog(actor, "demo", name, "relational", "lakehouse-iceberg", None, given)
 
 
-def test_a_storage_that_does_not_answer_takes_nothing_and_tells_nothing(
-    actor: Actor, taker: Actor, glue: Glue
-) -> None:
+def test_a_storage_that_does_not_answer_takes_nothing_and_tells_nothing(actor: Actor, taker: Actor, glue: Glue) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
     glue.create_bucket("gone")
@@ -77,7 +75,9 @@ def test_a_bucket_of_another_storage_is_another_place(
     silence: Silence,  # noqa: F811
 ) -> None:
     hers = create(taker, "hers", silence.url)
-    hers_too = Schema.made(Kind.SCHEMA, "s", hers, in_catalog=hers, physical_name="s", owner_user_id=taker.id, creator="mia")
+    hers_too = Schema.made(
+        Kind.SCHEMA, "s", hers, in_catalog=hers, physical_name="s", owner_user_id=taker.id, creator="mia"
+    )
     hers_too.save(force_insert=True)
     place = f"{BUCKET}/tables/own/t-1"
     LocationClaim.objects.create(securable_id=hers_too.pk, location=place)

@@ -92,7 +92,7 @@ def test_an_entry_opens_no_unpurged_table_of_others(engine: Engine, mia: Caller,
     assert [column["name"] for column in shown["columns"]] == ["said"], "what the entry says, not the metadata"
     register = {"name": "again", "metadata-location": pointer}
     assert spy.post("namespaces/d/register", register).error[0] == 403
-    over = {"name": "over", "columns": [{"name": "id", "type": "long"}]}
+    over: dict[str, Any] = {"name": "over", "columns": [{"name": "id", "type": "long"}]}
     over |= {"properties": {"table-format": "HIVE", "location": f"{place}/data"}}
     assert mia.post(TABLES, over).status == 403
     Catalog.objects.filter(name="hers").update(owner_user_id=User.objects.get(username="admin").pk)
