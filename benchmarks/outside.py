@@ -90,6 +90,7 @@ class GlueProcess:
         stack.callback(self._process.wait)
         stack.callback(self._process.terminate)
         self.glue = Glue(self._answer())
+        self.glue.create_bucket("lake")
 
     def delay(self, seconds: float) -> None:
         """Set the delay of each call from now on."""

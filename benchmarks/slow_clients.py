@@ -27,6 +27,7 @@ from benchmarks.harness import claim, finish, median, own_store, ratio, serve, s
 from benchmarks.load_table import fetch
 from benchmarks.server import fill
 from benchmarks.wrk import Turn, require_wrk
+from tests.catalogs.test_hanging_storage import Silence
 
 ROUNDS, SECONDS, CLIENTS = 5, 8, 8
 SILENT, SLOW = 1000, 100
@@ -44,7 +45,8 @@ def main(arguments: list[str]) -> None:
     paths, reader = fill()
     with ExitStack() as stack:
         storage = stack.enter_context(silent_storage())
-        asks, admin = fill_more(storage, rounds)
+        asks, admin = fill_more(storage.url, rounds)
+        storage.is_silent = True
         old, new = serve_twin(stack, "-m", "benchmarks.old_server").url, serve(stack).url
         # The limit of open files suffices for the server; the clients need more.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -242,20 +244,13 @@ def summary(answers: dict[str, Counter[int]]) -> str:
 
 
 @contextmanager
-def silent_storage() -> Iterator[str]:
-    """An endpoint that accepts every connection and never answers."""
-    connections: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
-
-        def take() -> None:
-            with suppress(OSError):
-                while True:
-                    connections.append(listener.accept()[0])
-
-        threading.Thread(target=take, daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        for connection in connections:
-            connection.close()
+def silent_storage() -> Iterator[Silence]:
+    """A storage that accepts every connection and, once catalogs are registered on it, never answers."""
+    storage = Silence()
+    try:
+        yield storage
+    finally:
+        storage.end()
 
 
 if __name__ == "__main__":
