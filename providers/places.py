@@ -15,7 +15,14 @@ from formats.iceberg.folders import divided
 from metalake.errors import Invalid, ProviderUnavailable, at
 from providers.base import Provider
 from providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
-from providers.reaching.storage import check_storage, open_storage, parse_storage, require_listening, storages_at
+from providers.reaching.storage import (
+    check_storage,
+    client_of,
+    open_storage,
+    parse_storage,
+    require_listening,
+    storages_at,
+)
 from providers.settings import Settings
 
 if TYPE_CHECKING:
@@ -155,8 +162,8 @@ class Placed(Provider):
         return [place for place in spelled if place not in self.reached_places]
 
     def load_clients(self) -> None:
-        if self._places_to_reach:
-            storage.load_client()
+        for place in self._places_to_reach:
+            client_of(place.partition("://")[0])
 
     def reach_storages(self) -> list[str]:
         try:

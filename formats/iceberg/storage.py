@@ -138,11 +138,6 @@ def _is_in(location: str, scheme: str, place: str) -> bool:
         return False
 
 
-def load_client() -> None:
-    """Import what reads remote storages."""
-    import pyiceberg.io.pyarrow  # noqa: F401
-
-
 def make_durable(location: str) -> None:
     """Sync a local file that another process wrote, before a pointer names it; remote storages need no sync."""
     if is_local(location):

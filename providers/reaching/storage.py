@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from formats.iceberg.storage import IO_SETTINGS, RemoteFiles, file_io
+from formats.iceberg.storage import IO_SETTINGS, Opener, RemoteFiles, file_io
 from metalake.errors import Invalid, at
 from providers.reaching.endpoints import (
     CONNECT_SECONDS,
@@ -50,13 +50,18 @@ def open_storage(catalog_id: int, properties: Mapping[str, str], more: Mapping[s
 
 
 def open_remote(settings: Mapping[str, str], scheme: str, is_own: bool) -> RemoteFiles:
-    if scheme in S3:
-        from providers.reaching.s3 import S3Files  # botocore, on first use
+    return client_of(scheme)(settings, scheme, is_own)
 
-        return S3Files(settings, scheme, is_own)
+
+def client_of(scheme: str) -> Opener:
+    """What opens the storages of a scheme, whose library is imported on first use."""
+    if scheme in S3:
+        from providers.reaching.s3 import S3Files  # botocore
+
+        return S3Files
     from providers.reaching.arrow import ArrowFiles  # pyarrow and pyiceberg: 90 MB and a second
 
-    return ArrowFiles(settings, scheme, is_own)
+    return ArrowFiles
 
 
 def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:
@@ -123,7 +128,7 @@ def _is_worldwide(scheme: str, host: str) -> bool:
 
 
 def require_listening(properties: Mapping[str, str]) -> None:
-    """Raise ProviderUnavailable for an endpoint that takes no connection, which PyArrow would try for 5 s."""
+    """Raise ProviderUnavailable for an endpoint that takes no connection, which clients would try again and again."""
     for key, endpoint in parse_storage(properties):
         if endpoint.scheme in HTTP:
             with at(f"Property {key!r}"):
