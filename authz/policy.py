@@ -18,7 +18,6 @@ from django.db.models.functions import Concat
 from authz import asked, filters, operations
 from authz.actor import Actor
 from authz.filters import EVERYTHING, NOTHING, Showing
-from authz.models import Grant, unended
 from authz.operations import Operation, Traversal
 from authz.snapshot import DENY_SHIFT
 from metalake.errors import Forbidden, NotFound
@@ -323,18 +322,6 @@ def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
         if not actor.mask(ids) >> DENY_SHIFT & Privilege.USE_SCHEMA.bit:
             steps.add(ids[depth])
     return steps
-
-
-def require_no_escape(actor: Actor, target: Lineage, home: Lineage) -> None:
-    """Raise Forbidden if a move to `home` would shed a DENY of a former parent that the actor may not lift."""
-    home_ids = {node.id for node in home.nodes}
-    former_parents = [node.id for node in target.nodes[:-1] if node.id not in home_ids]
-    denied = Grant.objects.filter(unended(actor.moment), content_object__in=former_parents, effect=Effect.DENY.value)
-    for securable_id in denied.values_list("content_object_id", flat=True).distinct():
-        depth = next(depth for depth, node in enumerate(target.nodes) if node.id == securable_id)
-        if not may_grant(actor, _Ancestor(target.nodes[:depth], target.full_name)):
-            shed = f"Moving {describe(target)} would shed a DENY that {actor.name} may not lift."
-            raise Forbidden(shed, kind=target.nodes[-1].kind)
 
 
 def may_grant(actor: Actor, lineage: Lineage) -> bool:

@@ -6,7 +6,7 @@ class CatalogsConfig(AppConfig):
 
     def ready(self) -> None:
         from authz.objects import register_finder
-        from authz.services.owners import hand_over_with
+        from authz.services.owners import hand_over_with, owns_with
         from catalogs import securables, stores, vault
         from catalogs.managed.catalogs import ManagedCatalogs
         from catalogs.managed.schemas import ManagedSchemas
@@ -18,6 +18,7 @@ class CatalogsConfig(AppConfig):
 
         register_finder(securables)
         hand_over_with(reserved.hand_over)
+        owns_with(reserved.belong_to)
         outbox.handles(purging.PURGE, purging.purge_table)
         sharing.compare_with(shared_folders.compare)
         sharing.compare_with(vault.compare)

@@ -22,8 +22,8 @@ from providers.base import Provider
 def require_named(
     actor: Actor, schema: Located, there: Remote, provider: Provider, named: Sequence[str]
 ) -> Ground | None:
-    """Raise Forbidden for a place outside the ground of the schema's tables, or reserved for another owner; Invalid for
-    one of others that the catalog does not name.
+    """Raise Forbidden for a place outside the ground of the schema's tables, or as `reserved.require_open` does; Invalid
+    for one of others that the catalog does not name.
 
     Returns the ground that limits the actor; None for an actor who may choose any place.
     """
@@ -33,7 +33,7 @@ def require_named(
     if not places.may_choose(actor, schema):
         ground = _ground_of(schema, there, provider)
         places.require_ground(actor, schema, ground, named)
-    reserved.require_open(actor, _comparable(named), schema.catalog.id)
+    reserved.require_open(actor, _comparable(named), schema)
     claims.require_unclaimed(provider, *named)
     return ground
 

@@ -11,6 +11,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
 from authz.operations import Operation
+from authz.services import ownership
 from catalogs import lookup
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
@@ -83,7 +84,7 @@ def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
         return recheck(actor, table, _asked(table.kind, moves=False))
     fresh = recheck(actor, table, _asked(table.kind, moves=True))
     policy.require(actor, operations.OPERATIONS[f"create_{table.kind}"], home)
-    policy.require_no_escape(actor, fresh, home)
+    ownership.require_no_escape(actor, fresh, home)
     return fresh
 
 

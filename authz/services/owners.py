@@ -15,6 +15,7 @@ from authz.models import Group, Member
 from authz.objects import find_object, id_of
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, publish_events
+from authz.services.ownership import Party, party_of, require_handing
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.events import STANDS, stands
 from metalake.kinds import Kind
@@ -45,7 +46,8 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
     """Hand an object to a user or group of the metalake; the actor must own it or an object above.
 
     Those who manage groups cannot change a group that owns something, so only its users and those who assign roles
-    may make it an owner; others do not learn which groups there are.
+    may make it an owner; others do not learn which groups there are. DENYs against the new owner on the object, above
+    it or below it take who may lift them.
 
     Raises Invalid if a metalake would be left without an owner who can act.
     """
@@ -56,9 +58,9 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         target = find_object(metalake, kind, full_name)
         require(actor, operations.own(target.kind), target)
         user_id, group_id = _party(actor, top, name, type_)
-        node = target.nodes[-1]
-        if (node.owner_user_id, node.owner_group_id) == (user_id, group_id):
+        if party_of(target.nodes[-1]) == (user_id, group_id):
             return
+        require_handing(actor, target, (user_id, group_id))
         for check in _checks:
             check(target)
         before = owner_of(target)
@@ -129,7 +131,6 @@ def tell_when_handed_over(call: Callable[[Sequence[int]], None]) -> None:
         _after.append(call)
 
 
-Party = tuple[int | None, int | None]  # a user's id or a group's
 _more: list[Callable[[int, Party, Party], None]] = []
 
 
@@ -137,6 +138,19 @@ def hand_over_with(move: Callable[[int, Party, Party], None]) -> None:
     """Register a function that hands over what is owned without being an object, given the metalake, from and to."""
     if move not in _more:
         _more.append(move)
+
+
+_owning: list[Callable[[int], bool]] = []
+
+
+def owns_with(owns: Callable[[int], bool]) -> None:
+    """Register a function that says whether a group owns something that is no object."""
+    if owns not in _owning:
+        _owning.append(owns)
+
+
+def owns_anything(group_id: int) -> bool:
+    return Securable.objects.filter(owner_group_id=group_id).exists() or any(owns(group_id) for owns in _owning)
 
 
 def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> list[list[Any]]:

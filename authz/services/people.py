@@ -20,9 +20,10 @@ from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
 from authz.services.changing import change, enter, event, publish_events
 from authz.services.links import end_free_links, former_users
-from authz.services.owners import hand_over, require_owner
+from authz.services.owners import hand_over, owns_anything, require_owner
+from authz.services.ownership import sheds
 from authz.services.publishing import GroupRole, GroupUser, UserRole
-from metalake.errors import AlreadyExists, Invalid, NotFound
+from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from metalake.lineage import Located
 from metalake.models import Securable
 
@@ -241,8 +242,9 @@ def set_group_users(
     """Put users into a group and take others out; those who are in or out already stay so.
 
     A group that holds roles or owns something is changed by those who assign roles, other groups by those who manage
-    groups. A former member who is still in it is taken out like everybody else. Raises NotFound for added names that
-    are not in the metalake; only those who may list users are told all of these at once.
+    groups. DENYs against who joins, on what the group owns, above it or below it, take who may lift them. A former
+    member who is still in it is taken out like everybody else. Raises NotFound for added names that are not here;
+    only those who may list users are told all of these at once.
     """
     if both := set(add) & set(remove):
         raise Invalid(f"{', '.join(sorted(both))} cannot be both added and removed.", kind="group")
@@ -258,6 +260,7 @@ def set_group_users(
         gone = {user: present[user] for user in remove if user in present}
         if gone:
             require_lift_of_roles(actor, roles)
+        _require_no_shedding(actor, row, list(fresh.values()))
         GroupUser.objects.bulk_create(GroupUser(group_id=row.pk, user_id=user_id) for user_id in fresh.values())
         GroupUser.objects.filter(group_id=row.pk, user_id__in=gone.values()).delete()
         if gone and row.pk == top.metalake.owner_group_id:
@@ -295,8 +298,18 @@ def _require_membership_of(actor: Actor, top: Located, row: Group, roles: list[i
     if row.pk == top.metalake.owner_group_id:
         # Otherwise MANAGE_GRANTS on the metalake would let somebody make themselves its owner.
         policy.require(actor, operations.OWN_METALAKE, top)
-    elif roles or Securable.objects.filter(owner_group_id=row.pk).exists():
+    elif roles or owns_anything(row.pk):
         policy.require(actor, operations.ASSIGN_ROLES, top)
+
+
+def _require_no_shedding(actor: Actor, row: Group, joining: list[int]) -> None:
+    """Raise Forbidden if a DENY against who joins would be shed by owning what the group owns."""
+    owned = Securable.objects.filter(owner_group_id=row.pk)
+    if joining and owned.exists() and sheds(actor, {r for id in joining for r in actor.policy.roles_of(id)}, owned):
+        raise Forbidden(
+            f"Group {row.name} owns something, and joining it would shed a DENY that {actor.name} may not lift.",
+            kind="group",
+        )
 
 
 def member_ids(actor: Actor, top: Located, names: Sequence[str]) -> dict[str, int]:

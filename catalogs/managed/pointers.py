@@ -69,7 +69,7 @@ class ManagedPointers(PointerStore):
         places.require_ground(actor, home, lies.ground, effective_locations(metadata))
         fresh = [] if draft.location else [canonical(metadata["location"])]
         if stage:
-            claims.require_claimable(actor, own_files.claims(metadata), own_files.catalog_id, fresh=fresh)
+            claims.require_claimable(actor, own_files.claims(metadata), home, fresh=fresh)
             own_files.make_folders(*effective_locations(metadata))
             return TableRecord(None, None, metadata_json.dump(metadata))
         return _made(actor, address, home, NewPointer(Table, own_files, metadata, "table.created", fresh, is_new=True))

@@ -9,6 +9,7 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
+from authz.services import ownership
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.lookup import find
 from catalogs.managed.pointers import ManagedPointers
@@ -101,7 +102,7 @@ class ManagedTables(TableStore):
 
         def act(actor: Actor, home: Located, fresh: Located) -> Located:
             if moves:
-                policy.require_no_escape(actor, fresh, home)
+                ownership.require_no_escape(actor, fresh, home)
             require_free_for_rename(fresh, home, name)
             return rename_row(actor, fresh, home, name)
 

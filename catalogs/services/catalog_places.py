@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from authz.actor import Actor
+from authz.objects import by_ids
 from catalogs.models import Catalog
 from catalogs.services import reserved, storages, systems
 from catalogs.services.opening import provider_with_locations
@@ -15,6 +16,7 @@ from catalogs.services.systems import System
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path
 from metalake.errors import Forbidden, Invalid
 from metalake.kinds import Kind
+from metalake.lineage import Node
 from providers.base import Provider
 from providers.registry import provider_for
 
@@ -54,7 +56,10 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
     real_places = [canonical(real_path(location)) for location in added]
     every = list(dict.fromkeys([*added, *real_places]))
+    home = by_ids([row.parent_id])[row.parent_id].below(
+        Node(row.pk, Kind.CATALOG, row.name, row.owner_user_id, row.owner_group_id)
+    )
     try:
-        reserved.take(actor, every, Kind.CATALOG, row.pk, system.storages)
-    except Forbidden:
+        reserved.take(actor, every, Kind.CATALOG, home, system.storages)
+    except reserved.OfOthers:
         raise taken from None

@@ -47,13 +47,14 @@ def to_claim(
     own_files: MetadataFiles,
     securable_id: int,
     places: list[str],
+    home: Located,
     *,
     kind: Kind = Kind.TABLE,
     fresh: Collection[str] = (),
 ) -> Into:
     """The rows that give an object these places.
 
-    Raises Invalid if one overlaps another's, Forbidden for a reserved one.
+    `home` is what it will lie in, or itself. Raises Invalid if one overlaps another's, Forbidden as `reserved.take`.
 
     The caller has called `lock_claims`. `fresh` are new folders with unique names, which are not compared with
     reservations.
@@ -61,15 +62,15 @@ def to_claim(
     _require_apart(places, kind, own_files.catalog_id, but_of=securable_id)
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
-        reserved.take(actor, named, kind, own_files.catalog_id)
+        reserved.take(actor, named, kind, home)
     return LocationClaim, [LocationClaim(securable_id=securable_id, location=place) for place in places]
 
 
-def require_claimable(actor: Actor, places: Collection[str], catalog_id: int, *, fresh: Collection[str] = ()) -> None:
+def require_claimable(actor: Actor, places: Collection[str], home: Located, *, fresh: Collection[str] = ()) -> None:
     """Raise what `to_claim` would raise for a new table; nothing is claimed."""
-    _require_apart(places, Kind.TABLE, catalog_id)
+    _require_apart(places, Kind.TABLE, home.catalog.id)
     if named := [place for place in places if place not in fresh]:
-        reserved.require_open(actor, named, catalog_id)
+        reserved.require_open(actor, named, home)
 
 
 def _require_apart(places: Collection[str], kind: Kind, catalog_id: int, *, but_of: int = 0) -> None:
@@ -99,7 +100,7 @@ def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[
     if new := [place for place in places if place not in claimed]:
         require_giver(actor, located, [place for place in new if not _lies_in(place, claimed)])
         lock_claims(own_files.catalog_id)
-        insert(to_claim(actor, own_files, located.id, new, kind=located.kind))
+        insert(to_claim(actor, own_files, located.id, new, located, kind=located.kind))
     mine.filter(location__in=places).update(former_since=None)
     left = [place for place, since in claimed.items() if since is None and place not in places]
     covered = [place for place in left if _lies_in(place, {*places, *claimed} - {place})]

@@ -131,7 +131,7 @@ def publish(actor: Actor, address: Address, home: Located, new: NewPointer, meta
         require_free(home, name, new.kind)
         row = _row_of(actor, home, name, new, metadata_location)
         places = new.files.claims(new.metadata)
-        claimed = claims.to_claim(actor, new.files, row.id, places, kind=new.kind, fresh=new.fresh)
+        claimed = claims.to_claim(actor, new.files, row.id, places, home, kind=new.kind, fresh=new.fresh)
         insert((Securable, [row]), (new.model, [row]), claimed)
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": new.metadata[f"{new.kind}-uuid"]}
@@ -185,7 +185,7 @@ def open_foreign(
     places.require_ground(actor, home, ground, [place])
     if any(claims.overlapping([place], home.catalog.id)):
         raise Invalid("The metadata file lies in a place of another table or view.", kind=kind)
-    reserved.require_open(actor, [place], home.catalog.id)
+    reserved.require_open(actor, [place], home)
     content = own_files.read_foreign(location)
     metadata = parse(content)
     own_files.check_metadata(metadata)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.utils import timezone
 
 from authz import operations, policy, snapshot
 from authz.actor import NOBODY, Actor
-from authz.services.owners import Party
+from authz.services.ownership import Party
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
-from catalogs.services import storages
+from catalogs.services import kept_denies, storages
+from catalogs.services.kept_denies import Denies
 from catalogs.services.opening import provider_with_locations
 from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
@@ -25,17 +27,22 @@ from metalake.models import Securable, below
 from metalake.names import dotted
 
 
+class OfOthers(Forbidden):
+    """A place is reserved for others; the message does not name them."""
+
+
 def keep(target: Located) -> list[ReservedPlace]:
     """Reserve the places of an object that is about to be removed, and of all below it, in that transaction.
 
     Returns the reservations of objects inside catalogs, without those of whole catalogs.
     """
     gone = Q(pk=target.id) | below(target.lineage)
-    of_objects = list(_places_in_catalogs(target, Securable.objects.filter(gone).values("pk")))
+    denies = kept_denies.denies_at(target, timezone.now())
+    of_objects = list(_places_in_catalogs(target, Securable.objects.filter(gone).values("pk"), denies))
     of_catalogs: list[ReservedPlace] = []
     if target.kind in (Kind.METALAKE, Kind.CATALOG):
         catalogs = Catalog.objects.filter(gone)
-        of_catalogs = list(_places_of_catalogs(target, catalogs))
+        of_catalogs = list(_places_of_catalogs(target, catalogs, denies))
         owners = Securable.objects.filter(pk=OuterRef("of_catalog"))
         ReservedPlace.objects.filter(of_catalog__in=catalogs.values("pk")).update(
             catalog_user_id=Subquery(owners.values("owner_user_id")),
@@ -45,7 +52,7 @@ def keep(target: Located) -> list[ReservedPlace]:
     return of_objects
 
 
-def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlace]:
+def _places_in_catalogs(target: Located, ids: QuerySet, denies: Denies) -> Iterator[ReservedPlace]:
     claims = LocationClaim.objects.filter(securable_id__in=ids).values_list(
         "location",
         "securable__kind",
@@ -77,10 +84,11 @@ def _places_in_catalogs(target: Located, ids: QuerySet) -> Iterator[ReservedPlac
             owner_group_id=group_id,
             catalog_user_id=catalog.owner_user_id if is_gone else None,
             catalog_group_id=catalog.owner_group_id if is_gone else None,
+            denied=kept_denies.on_lineage(denies, lineage),
         )
 
 
-def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterator[ReservedPlace]:
+def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog], denies: Denies) -> Iterator[ReservedPlace]:
     """The places of catalogs that have schemas: outside tables in them have no claims of their own."""
     for row in catalogs.filter(Exists(Schema.objects.filter(in_catalog_id=OuterRef("pk")))):
         try:
@@ -101,6 +109,7 @@ def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog]) -> Iterato
                 owner_group_id=row.owner_group_id,
                 catalog_user_id=row.owner_user_id,
                 catalog_group_id=row.owner_group_id,
+                denied=kept_denies.on_lineage(denies, row.lineage),
             )
 
 
@@ -116,7 +125,8 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
     mirrors = Mirror.objects.filter(
         Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind__in=LEAVES
     ).select_related("securable")
-    reserved = []
+    reserved: list[ReservedPlace] = []
+    denies = kept_denies.denies_at(target, timezone.now())
     for mirror in mirrors:
         place = _left_at(mirror.definition, with_managed)
         if place is None:
@@ -135,11 +145,15 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
                 of_catalog=target.catalog.id,
                 owner_user_id=row.owner_user_id,
                 owner_group_id=row.owner_group_id,
+                denied=kept_denies.on_lineage(denies, row.lineage),
             )
         )
     if reserved:
-        again = [row.location for row in reserved]
-        ReservedPlace.objects.filter(of_catalog=target.catalog.id, location__in=again).delete()
+        again = [(row.location, denied) for row in reserved for denied in (None, row.denied)]
+        former = ReservedPlace.objects.filter(of_catalog=target.catalog.id, location__in=[place for place, _ in again])
+        # One with other DENYs stays until somebody who may lift these releases it.
+        stale = [pk for pk, *kept in former.values_list("pk", "location", "denied") if tuple(kept) in again]
+        ReservedPlace.objects.filter(pk__in=stale).delete()
         ReservedPlace.objects.bulk_create(reserved)
 
 
@@ -184,26 +198,27 @@ def up_to(place: str) -> list[str]:
     return ["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)]
 
 
-def take(actor: Actor, places: Collection[str], kind: Kind, catalog_id: int, words: storages.Words = None) -> None:
-    """Use places for a new table of a catalog or for the catalog itself, and delete the reservations in them.
+def take(actor: Actor, places: Collection[str], kind: Kind, home: Located, words: storages.Words = None) -> None:
+    """Use places for a new table or catalog, and delete the reservations in them.
 
-    A table is compared with reservations of tables and the like, a catalog with all except its own; `words` are the
-    storages of one that is not stored yet. Raises Forbidden, without naming the owner, if a place is reserved for
-    others.
+    A table is compared with reservations of tables and the like, a catalog with all except its own. `home` is what it
+    will lie in, or itself if it is there or a catalog; `words` are the storages of a catalog that is not stored yet.
+    Raises OfOthers, and Forbidden if a DENY would be shed that was kept with a place.
     """
+    catalog_id = home.catalog.id
     rows = ReservedPlace.objects.filter(overlaps(places))
     rows = rows.exclude(of_catalog=catalog_id) if kind is Kind.CATALOG else rows.exclude(kind=Kind.CATALOG)
     met = list(_meeting(rows, catalog_id, words))
-    _require(actor, met, places, kind)
+    _require(actor, met, places, kind, home)
     alike = [row for row in met if (row.kind == Kind.CATALOG) == (kind is Kind.CATALOG)]
     whole = [row.pk for row in alike if any(locations.is_under(row.location, p) for p in places)]
     if whole:
         ReservedPlace.objects.filter(pk__in=whole).delete()
 
 
-def require_open(actor: Actor, places: Collection[str], catalog_id: int) -> None:
+def require_open(actor: Actor, places: Collection[str], home: Located) -> None:
     """Raise Forbidden as `take` does for a table; nothing changes."""
-    _require(actor, inside(places, catalog_id), places, Kind.TABLE)
+    _require(actor, list(inside(places, home.catalog.id)), places, Kind.TABLE, home)
 
 
 def _meeting(rows: QuerySet[ReservedPlace], catalog_id: int, words: storages.Words = None) -> Iterator[ReservedPlace]:
@@ -221,14 +236,15 @@ def inside(places: Collection[str], catalog_id: int) -> Iterator[ReservedPlace]:
     return _meeting(ReservedPlace.objects.filter(overlaps(places)).exclude(kind=Kind.CATALOG), catalog_id)
 
 
-def _require(actor: Actor, rows: Iterable[ReservedPlace], places: Collection[str], kind: Kind) -> None:
+def _require(actor: Actor, rows: Sequence[ReservedPlace], places: Collection[str], kind: Kind, home: Located) -> None:
     for row in rows:
         if not may_use(actor, row):
-            raise Forbidden(
+            raise OfOthers(
                 f"{', '.join(places)} is reserved: something was dropped there and not purged. Who owned that, or its "
                 "catalog, may use the place or release it; where the catalog is gone an operator may.",
                 kind=kind,
             )
+    kept_denies.require_lift(actor, rows, home, f"Using {', '.join(places)}", kind)
 
 
 def is_left_to(actor: Actor, place: str, catalog_id: int) -> bool:
@@ -274,3 +290,8 @@ def hand_over(metalake_id: int, was: Party, to: Party) -> None:
     by_owner.update(owner_user_id=to[0], owner_group_id=to[1])
     by_catalog = mine.filter(catalog_user_id=user_id) if user_id else mine.filter(catalog_group_id=group_id)
     by_catalog.update(catalog_user_id=to[0], catalog_group_id=to[1])
+
+
+def belong_to(group_id: int) -> bool:
+    """Whether something is reserved for a group."""
+    return ReservedPlace.objects.filter(Q(owner_group_id=group_id) | Q(catalog_group_id=group_id)).exists()

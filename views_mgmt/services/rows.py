@@ -5,6 +5,7 @@ from __future__ import annotations
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
+from authz.services import ownership
 from catalogs import lookup
 from catalogs.services import finding
 from catalogs.services.changes import event, require_enabled
@@ -46,7 +47,7 @@ def move_row(actor: Actor, home: Located, fresh: Located, name: str) -> Located:
     """Give a view its new name and schema, in the caller's transaction; the view under its new name."""
     name = name_in(home, name)
     if home.id != fresh.above().id:
-        policy.require_no_escape(actor, fresh, home)
+        ownership.require_no_escape(actor, fresh, home)
     require_free_for_rename(fresh, home, name)
     return rename_row(actor, fresh, home, name)
 

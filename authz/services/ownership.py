@@ -1,0 +1,88 @@
+"""Becoming an owner: DENY does not cut ownership, so it takes who may lift the DENYs against the new owner (rule 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import Q, QuerySet
+
+from authz.actor import Actor
+from authz.models import Grant, unended
+from authz.objects import batches, by_ids
+from authz.services.authority import may_lift
+from authz.services.publishing import GroupUser
+from authz.snapshot import Snapshot
+from metalake.errors import Forbidden
+from metalake.lineage import Located, Node
+from metalake.models import Securable, below
+from metalake.privileges import Effect
+
+Party = tuple[int | None, int | None]  # a user's id or a group's
+
+
+def party_of(node: Node) -> Party:
+    return node.owner_user_id, node.owner_group_id
+
+
+def roles_of(policy: Snapshot, party: Party) -> set[int]:
+    """The roles of a user, or of a group and everybody who is stored in it; claims of tokens are not known here."""
+    user_id, group_id = party
+    if user_id is not None:
+        return set(policy.roles_of(user_id))
+    users = GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True)
+    return {role for user in users for role in policy.roles_of(user)}.union(policy.group_roles.get(group_id or 0, ()))
+
+
+def sheds(actor: Actor, roles: Iterable[int], owned: QuerySet[Securable]) -> bool:
+    """Whether owning these objects would free from a DENY of these roles that the actor may not lift.
+
+    That is one on such an object, above it or below it. DENYs of a few roles are few, so it begins with them.
+    """
+    denied = Grant.objects.filter(unended(actor.moment), effect=Effect.DENY.value)
+    for some in batches(roles):
+        ids = denied.filter(group__role__in=some).values_list("content_object_id", flat=True)
+        for on in by_ids(ids.distinct()).values():
+            touched = Q(pk__in=[node.id for node in on.nodes]) | below(on.lineage)
+            if not may_lift(actor, on) and owned.filter(touched).exists():
+                return True
+    return False
+
+
+def require_handing(actor: Actor, target: Located, to: Party) -> None:
+    """Raise Forbidden if handing the object to this owner would shed a DENY that the actor may not lift.
+
+    Whoever owns something above it already sheds nothing.
+    """
+    user_id, group_id = to
+    groups = (group_id,) if user_id is None else actor.policy.groups_of(user_id)
+    if any(
+        node.owner_user_id == user_id if node.owner_user_id else node.owner_group_id in groups
+        for node in target.nodes[:-1]
+    ):
+        return
+    if sheds(actor, roles_of(actor.policy, to), Securable.objects.filter(pk=target.id)):
+        raise _shed("Handing", target, actor)
+
+
+def require_no_escape(actor: Actor, target: Located, home: Located) -> None:
+    """Raise Forbidden if a move to `home` would shed a DENY that the actor may not lift.
+
+    That is one of a former parent, or one against who owns `home` or a schema above it, and nothing that the object lay
+    below before.
+    """
+    home_ids = {node.id for node in home.nodes}
+    former_parents = [node.id for node in target.nodes[:-1] if node.id not in home_ids]
+    denied = Grant.objects.filter(unended(actor.moment), content_object__in=former_parents, effect=Effect.DENY.value)
+    carriers = set(denied.values_list("content_object_id", flat=True))
+    for depth, node in enumerate(target.nodes):
+        if node.id in carriers and not may_lift(actor, Located(nodes=target.nodes[: depth + 1])):
+            raise _shed("Moving", target, actor)
+    former = {party_of(node) for node in target.nodes}
+    for party in {party_of(node) for node in home.nodes} - former:
+        if sheds(actor, roles_of(actor.policy, party), Securable.objects.filter(pk=target.id)):
+            raise _shed("Moving", target, actor)
+
+
+def _shed(act: str, target: Located, actor: Actor) -> Forbidden:
+    named = f"{target.kind.replace('_', ' ')} {'.'.join(target.full_name)}"
+    return Forbidden(f"{act} {named} would shed a DENY that {actor.name} may not lift.", kind=target.kind)

@@ -1,0 +1,10 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("catalogs", "0011_harvests")]
+    operations = [
+        migrations.AddField(
+            model_name="reservedplace", name="denied", field=models.JSONField(editable=False, null=True)
+        ),
+    ]

@@ -1,0 +1,113 @@
+"""The DENYs that were in force on what was dropped without purge: they stay with its reserved places.
+
+Whoever uses or releases such a place must be able to lift each that the new object would not have (rule 13 of
+docs/authorization.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from authz import policy
+from authz.actor import Actor
+from authz.models import Grant, Role, unended
+from authz.objects import by_ids
+from authz.services.authority import may_lift
+from authz.services.ownership import Party, party_of, roles_of
+from catalogs.models import ReservedPlace
+from metalake.errors import Forbidden
+from metalake.kinds import LEAVES
+from metalake.lineage import Located
+from metalake.models import below
+from metalake.privileges import Effect
+
+Denies = dict[int, list[dict[str, Any]]]  # by the object that carries them
+
+
+def denies_at(target: Located, now: datetime) -> Denies:
+    """The DENYs on an object that is about to be dropped, on all above it and on all below it."""
+    rows = Grant.objects.filter(unended(now), effect=Effect.DENY.value)
+    fields = ("content_object_id", "group__role", "permission__codename", "ends_at")
+    found = list(rows.filter(content_object_id__in=[node.id for node in target.nodes]).values_list(*fields))
+    if target.kind not in LEAVES:
+        found += rows.filter(below(target.lineage, "content_object__lineage")).values_list(*fields)
+    denies: Denies = {}
+    for on, role, privilege, ends in found:
+        entry = {"on": on, "role": role, "privilege": privilege, "ends": ends and ends.isoformat()}
+        denies.setdefault(on, []).append(entry)
+    return denies
+
+
+def on_lineage(denies: Denies, lineage: str) -> dict[str, Any] | None:
+    """What a reservation keeps of the DENYs that were in force on an object of this lineage; None for none."""
+    *above, own = (int(part) for part in lineage[1:].split("/"))
+    ids = [*above, own] if own in denies else above
+    kept = [entry for id in ids for entry in denies.get(id, ())]
+    return {"lineage": ids, "denies": kept} if kept else None
+
+
+def require_lift(actor: Actor, rows: Iterable[ReservedPlace], home: Located | None, act: str, kind: str) -> None:
+    """Raise Forbidden if an object at `home` would shed a DENY of these places that the actor may not lift.
+
+    `home` is None for a place that is released: the next object may lie anywhere.
+    """
+    for row in rows:
+        if row.denied and _sheds(actor, row, home):
+            raise Forbidden(f"{act} would shed a DENY that {actor.name} may not lift.", kind=kind)
+
+
+def _sheds(actor: Actor, row: ReservedPlace, home: Located | None) -> bool:
+    lineage: list[int] = row.denied["lineage"]
+    stand = by_ids(lineage)
+    at_home = {node.id for node in home.nodes} if home else set()
+    freed = _freed(actor, row, home, stand) if home else set()
+    return any(
+        (each["on"] not in at_home or each["role"] in freed) and not _may_lift(actor, row, lineage, each["on"], stand)
+        for each in _unlifted(actor, row.denied["denies"], stand)
+    )
+
+
+def _unlifted(actor: Actor, denies: list[dict[str, Any]], stand: Mapping[int, Located]) -> list[dict[str, Any]]:
+    """The kept DENYs that have not ended and were not lifted meanwhile, with their role or from what still stands."""
+    roles = {each["role"] for each in denies}
+    named = set(Role.objects.filter(pk__in=roles).values_list("pk", flat=True))
+    grants = Grant.objects.filter(unended(actor.moment), effect=Effect.DENY.value, content_object_id__in=stand)
+    still = set(
+        grants.filter(group__role__in=named).values_list("content_object", "group__role", "permission__codename")
+    )
+
+    def is_there(each: dict[str, Any]) -> bool:
+        if each["on"] in stand:
+            return (each["on"], each["role"], each["privilege"]) in still
+        ends = each["ends"] and datetime.fromisoformat(each["ends"])
+        return each["role"] in named and not (ends and ends <= actor.moment)
+
+    return [each for each in denies if is_there(each)]
+
+
+def _may_lift(actor: Actor, row: ReservedPlace, lineage: list[int], on: int, stand: Mapping[int, Located]) -> bool:
+    """Whether the actor may lift it as before the drop, at the nearest that still stands above what carried it."""
+    if on in stand:
+        return may_lift(actor, stand[on])
+    depth = lineage.index(on)
+    if depth > 1 and row.of_catalog not in stand and _is(actor, (row.catalog_user_id, row.catalog_group_id)):
+        return True
+    return policy.may_grant(actor, next(stand[id] for id in reversed(lineage[:depth]) if id in stand))
+
+
+def _freed(actor: Actor, row: ReservedPlace, home: Located, stand: Mapping[int, Located]) -> set[int]:
+    """The roles of those who would own the new object, and did not own the old one: ownership frees from DENY."""
+    former = {party_of(each.nodes[-1]) for each in stand.values()}
+    roles: set[int] = set()
+    if actor.id != row.owner_user_id and not any(_is(actor, party) for party in former):
+        roles.update(actor.roles)
+    for party in {party_of(node) for node in home.nodes} - former - {(row.owner_user_id, row.owner_group_id)}:
+        roles.update(roles_of(actor.policy, party))
+    return roles
+
+
+def _is(actor: Actor, party: Party) -> bool:
+    user_id, group_id = party
+    return user_id == actor.id if user_id is not None else group_id is not None and group_id in actor.groups
