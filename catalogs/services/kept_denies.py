@@ -17,8 +17,9 @@ from authz.objects import by_ids
 from authz.services.authority import may_lift
 from authz.services.ownership import Party, party_of, roles_of
 from catalogs.models import ReservedPlace
+from catalogs.stores import offers_of, store_for
 from metalake.errors import Forbidden
-from metalake.kinds import LEAVES
+from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Located
 from metalake.models import below
 from metalake.privileges import Effect
@@ -56,6 +57,18 @@ def require_lift(actor: Actor, rows: Iterable[ReservedPlace], home: Located | No
     for row in rows:
         if row.denied and _sheds(actor, row, home):
             raise Forbidden(f"{act} would shed a DENY that {actor.name} may not lift.", kind=kind)
+
+
+def require_lift_on(actor: Actor, catalog: Located, act: str) -> None:
+    """Raise Forbidden if an outside catalog carries a DENY that the actor may not lift.
+
+    For what would show its system anew without that DENY: places of a system are often not known, so none are reserved.
+    """
+    if not (offers_of(catalog) and store_for(catalog, Kind.CATALOG).is_mirrored) or may_lift(actor, catalog):
+        return
+    denied = Grant.objects.filter(unended(actor.moment), effect=Effect.DENY.value, content_object_id=catalog.id)
+    if denied.exists():
+        raise Forbidden(f"{act} would shed a DENY that {actor.name} may not lift.", kind=Kind.CATALOG)
 
 
 def _sheds(actor: Actor, row: ReservedPlace, home: Located | None) -> bool:

@@ -20,6 +20,7 @@ from authz.models import PolicyEpoch
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
+from catalogs.services import kept_denies
 from catalogs.stores import catalog_store_by
 from metalake.errors import Conflict, Forbidden, MetalakeError
 from metalake.kinds import Kind
@@ -139,7 +140,10 @@ def require_alone(actor: Actor, catalog_id: int, metalake_id: int, system: Syste
         common = system.words & _words_of_catalog(other, stored, system)
         if their_metalake == metalake_id:
             their = by_id(other) if common else None
-            if their is None or policy.permits(actor, operations.OWN_CATALOG, their):
+            if their is None:
+                continue
+            if policy.permits(actor, operations.OWN_CATALOG, their):
+                kept_denies.require_lift_on(actor, their, f"Registering the system of catalog {their.name} once more")
                 continue
         elif common <= system.shared:
             continue

@@ -101,6 +101,19 @@ def test_a_catalog_that_is_gone_holds_no_system(owner: Actor, mia_there: Actor, 
     create(mia_there, "other", "mine", "memory", world=str(world.path))
 
 
+def test_a_deny_on_a_catalog_is_not_shed_by_registering_its_system_anew(mia_there: Actor, world: World) -> None:
+    mine = {"world": f"{world.path}-mine"}
+    create(mia_there, "demo", "mine", "memory", **mine)
+    give("mia", Kind.CATALOG, "mine", "deny select_table")
+    with pytest.raises(Forbidden, match="Dropping catalog mine would shed a DENY that mia may not lift"):
+        catalogs.drop_catalog(mia_there, "demo", "mine", force=True)
+    with pytest.raises(Forbidden, match="the system of catalog mine once more would shed a DENY"):
+        create(mia_there, "demo", "twice", "memory", **mine)
+    give("mia", Kind.METALAKE, "demo", "manage_grants")
+    assert create(mia_there, "demo", "twice", "memory", **mine)
+    assert catalogs.drop_catalog(mia_there, "demo", "mine", force=True)
+
+
 # A store of today
 
 

@@ -120,3 +120,19 @@ def test_what_was_dropped_there_is_its_former_owners(caller: Caller, maker: Call
     refused = made(maker, "mine", table_type="ICEBERG", metadata_location=kept["metadata_location"])
     assert refused.error[:2] == (403, 1008) and "is reserved" in refused.message
     assert made(caller, "back", table_type="ICEBERG", metadata_location=kept["metadata_location"]).status == 200
+
+
+def test_nor_does_its_owner_shed_a_deny_with_it(caller: Caller, maker: Caller) -> None:  # noqa: F811
+    give("mia", Kind.SCHEMA, "aws.hr", "use_schema", "create_table")
+    maker.post(OWN, {"name": "kept", "columns": COLUMNS})["table"]
+    kept = maker.get(f"{OWN}/kept")["table"]["properties"]
+    give(None, Kind.SCHEMA, "aws.own", "deny select_table")
+    assert maker.delete(f"{OWN}/kept")["dropped"] is True
+    again = {"name": "t", "columns": [], "properties": {"table_type": "ICEBERG"}}
+    again["properties"]["metadata_location"] = kept["metadata_location"]
+    refused = maker.post(f"{SCHEMAS}/hr/tables", again)
+    assert refused.error[:2] == (403, 1008) and "would shed a DENY that mia may not lift" in refused.message
+    assert maker.post(OWN, again).status == 200
+    assert ReservedPlace.objects.count() == 1, "what was reserved keeps its DENYs"
+    assert maker.delete(f"{OWN}/t")["dropped"] is True
+    assert ReservedPlace.objects.count() == 1
