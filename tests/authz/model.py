@@ -18,7 +18,7 @@ kept, count for nothing while the user is no member, and again from when they ar
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -151,6 +151,13 @@ class World:
         of_user = {(r, h) for r, h in self.assignments if h == Party("user", user) and self.lineage(r)[-1] == metalake}
         return replace(self, groups=groups, assignments=self.assignments - (of_user - denying))
 
+    def roles_of(self, party: Party) -> set[int]:
+        """The roles of a user, or of a group and everybody in it."""
+        users = {party.id} if party.kind == "user" else self.groups[party.id].members
+        held = {Party("user", user) for user in users} | {party}
+        held |= {Party("group", group.id) for group in self.groups.values() if group.members & users}
+        return {role for role, holder in self.assignments if holder in held}
+
     def gate(self, obj: int) -> int:
         """What must be loadable before the object can be acted on: the nearest ancestor of another kind."""
         return next(above for above in self.lineage(obj) if self.kind(above) != self.kind(obj))
@@ -244,6 +251,21 @@ class Actor:
     def hands_to(self, metalake: int, party: Party) -> bool:
         # Choice: a group that owns is changed by who assigns roles, so others make only groups that they are in owners.
         return party.kind == "user" or self.is_party(party) or self.acts(metalake, "manage_grants")
+
+    def hands_over(self, obj: int, party: Party) -> bool:
+        above = {self.world.objects[scope].owner for scope in self.world.lineage(obj)[1:]}
+        theirs = {Party("group", g.id) for g in self.world.groups.values() if party.id in g.members}
+        owns_already = party in above or (party.kind == "user" and bool(above & theirs))
+        return owns_already or self.makes_owner(self.world.roles_of(party), [obj])
+
+    def makes_owner(self, roles: Set[int], owned: Collection[int]) -> bool:
+        """DENY does not cut ownership, so making an owner lifts those of the new owner on, above and below it."""
+
+        def is_near(obj: int) -> bool:
+            return any(obj in self.world.lineage(mine) or mine in self.world.lineage(obj) for mine in owned)
+
+        denies = [g for g in self.world.grants if g.role in roles and g.effect == DENY and not g.has_ended(self.now)]
+        return all(self.lifts_deny(deny.obj) for deny in denies if is_near(deny.obj))
 
     def drops_role(self, role: int) -> bool:
         # Choice: a DENY that is still to come has to be lifted too.

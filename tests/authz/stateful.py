@@ -109,6 +109,9 @@ class Twin(Mirror):
             denied = [grant.obj for grant in self.world.grants if grant.effect == DENY and grant.obj in left]
             words.append(self.answer(user, "create_table", schema))
             words.append(OK if all(map(self.may(user).lifts_deny, denied)) else FORBIDDEN)
+            owners_there, owners_here = self._owners(schema), self._owners(table)
+            gain = {role for party in owners_there - owners_here for role in self.world.roles_of(party)}
+            words.append(OK if self.may(user).makes_owner(gain, [table]) else FORBIDDEN)
         source, target = self.ident(table), replace(self.ident(schema), leaf=name)
         self.step(
             user,
@@ -141,6 +144,7 @@ class Twin(Mirror):
             first(
                 self.answer(user, "set_owner", obj),
                 OK if self.may(user).hands_to(metalake, to) else FORBIDDEN,
+                OK if same or self.may(user).hands_over(obj, to) else FORBIDDEN,
                 valid,
             ),
             lambda actor: owners.set_owner(actor, self.name(metalake), kind, full_name, name, to.kind),
@@ -316,14 +320,22 @@ class Twin(Mirror):
         else:
             may = by_assigning or self.may(user).acts(metalake, "manage_groups")
         valid = self.after(lambda: changed, lambda: self.has_owner(metalake)) if gone and owns_metalake else OK
+        joining = {role for other in set(add) - here.members for role in self.world.roles_of(Party("user", other))}
+        owned = [obj.id for obj in self.world.objects.values() if obj.owner == party]
+        joins = OK if self.may(user).makes_owner(joining, owned) else FORBIDDEN
         names = [[self.accounts[other].username for other in users] for users in (add, remove)]
         self.step(
             user,
             f"puts {names[0]} into group {here.name} of {self.name(metalake)} and takes {names[1]} out",
-            first(self.told(user, metalake, may), self.lifts(user, self._roles_of(party)) if gone else OK, valid),
+            first(
+                self.told(user, metalake, may), self.lifts(user, self._roles_of(party)) if gone else OK, joins, valid
+            ),
             lambda actor: people.set_group_users(actor, self.name(metalake), here.name, *names),
             lambda _: changed,
         )
+
+    def _owners(self, obj: int) -> set[Party]:
+        return {self.world.objects[scope].owner for scope in self.world.lineage(obj)}
 
     def _roles_of(self, party: Party) -> list[int]:
         return [role for role, holder in self.world.assignments if holder == party]

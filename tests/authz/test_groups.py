@@ -168,3 +168,16 @@ def test_on_the_wire(world: World, wire: Wire) -> None:
     assert wire("POST", groups, {"name": "team"})[1]["type"] == "GroupAlreadyExistsException"
     assert wire("GET", f"{groups}/none")[1]["type"] == "NoSuchGroupException"
     assert wire("DELETE", f"{groups}/team") == (200, {"code": 0, "removed": True})
+
+
+def test_joining_a_group_sheds_no_deny_on_what_it_owns(world: World) -> None:
+    """Who joins owns it too."""
+    world.give("mia", "manage_grants@acme", "use_catalog@lake", "use_schema@lake")
+    world.give("nils", "deny select_table@acme")
+    world.group("team", "mia")
+    people.set_group_users(world.mia, "acme", "team", add=["nils"])
+    people.set_group_users(world.mia, "acme", "team", remove=["nils"])
+    owners.set_owner(world.olga, "acme", Kind.TABLE, "lake.A:B.t", "team", "group")
+    with pytest.raises(Forbidden, match=r"Group team owns something, and joining it would shed a DENY that mia may"):
+        people.set_group_users(world.mia, "acme", "team", add=["nils"])
+    assert people.set_group_users(world.olga, "acme", "team", add=["nils"]).users == ["mia", "nils"]

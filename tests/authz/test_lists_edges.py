@@ -219,6 +219,17 @@ def test_a_deny_that_goes_along_is_not_shed(mover: World, place: str) -> None:
     escape(mover)
 
 
+def test_a_move_below_another_owner_sheds_no_deny_against_them(mover: World) -> None:
+    c = mover.schema("C")
+    mover.give("mia", "deny select_table@lake")
+    escape(mover, "lake.C")
+    mover.own("mia", c)
+    with pytest.raises(Forbidden, match=REFUSED):
+        escape(mover, "lake.C")
+    mover.give("nils", "manage_grants@acme")
+    escape(mover, "lake.C")
+
+
 def test_each_deny_that_is_left_behind_must_be_one_to_lift(mover: World) -> None:
     mover.schema("C")
     mover.give("mia", "deny select_table@lake.A:B", "deny modify_table@lake.A:B", "deny select_table@lake")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authz.models import Member, User
-from authz.services import owners, people, roles
+from authz.services import grants, owners, people, roles
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.models import Securable
@@ -53,6 +53,44 @@ def test_a_group_of_others_is_not_made_an_owner(world: World, wire: Wire) -> Non
         people.set_group_users(world.mia, "acme", "team", remove=["nils"])
     world.group("others", "nils")
     owners.set_owner(world.olga, "acme", Kind.TABLE, "lake.A:B.t", "others", "group")
+
+
+SHED = "would shed a DENY that mia may not lift"
+
+
+def test_handing_an_object_over_sheds_no_deny(world: World) -> None:
+    """DENY does not cut ownership, so who hands over lifts what the new owner, or anybody in it, is denied there."""
+    world.own("mia", world.t)
+    world.give("mia", "use_catalog@lake", "use_schema@lake")
+    world.group("team", "nils", "mia")
+    for where in ("acme", "lake", "lake.A:B", "lake.A:B.t"):
+        role = world.give("nils", f"deny select_table@{where}")
+        for name, type_ in (("nils", "user"), ("team", "group")):
+            with pytest.raises(Forbidden, match=SHED) as refused:
+                owners.set_owner(world.mia, "acme", Kind.TABLE, "lake.A:B.t", name, type_)
+            assert role not in refused.value.message
+        roles.drop_role(world.olga, "acme", role)
+    owners.set_owner(world.mia, "acme", Kind.TABLE, "lake.A:B.t", "nils", "user")
+
+
+def test_a_deny_elsewhere_or_on_who_owns_it_from_above_is_not_asked(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "use_schema@lake")
+    world.give("nils", "deny use_catalog@files", "deny select_table@lake.A:B.t")
+    world.own("mia", world.schema("C"))
+    owners.set_owner(world.mia, "acme", Kind.SCHEMA, "lake.C", "nils", "user")
+    world.own("mia", world.t)
+    world.own("nils", world.a)
+    owners.set_owner(world.mia, "acme", Kind.TABLE, "lake.A:B.t", "nils", "user")
+
+
+def test_who_may_lift_what_is_denied_below_hands_it_over(world: World) -> None:
+    world.own("mia", world.a)
+    world.give("mia", "use_catalog@lake")
+    role = world.give("nils", "deny select_table@lake.A:B.t", "deny use_schema@lake.A")
+    with pytest.raises(Forbidden, match=SHED):
+        owners.set_owner(world.mia, "acme", Kind.SCHEMA, "lake.A", "nils", "user")
+    grants.revoke_privileges(world.olga, "acme", role, Kind.SCHEMA, "lake.A", [("use_schema", "deny")])
+    owners.set_owner(world.mia, "acme", Kind.SCHEMA, "lake.A", "nils", "user")
 
 
 def test_the_same_owner_again_changes_nothing(world: World) -> None:

@@ -29,6 +29,7 @@ from pyiceberg.types import LongType, NestedField
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
+from authz.services import owners, people
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import catalogs, metalakes, purging
 from metalake.errors import Invalid
@@ -128,6 +129,19 @@ def test_what_was_a_removed_users_is_the_metalakes_owners(ola: IcebergCaller) ->
     assert list(owners) == [account("ola").id]
     Caller("admin").delete(f"{M}/users/ola")
     assert list(owners.all()) == [account("admin").id]
+
+
+def test_a_group_for_which_something_is_reserved_is_joined_by_who_assigns_roles(ola: IcebergCaller) -> None:
+    people.add_group(account("admin"), "demo", "team")
+    people.set_group_users(account("admin"), "demo", "team", add=["ola"])
+    give("mia", Kind.METALAKE, "demo", "manage_groups")
+    people.set_group_users(account("mia"), "demo", "team", add=["mia"])
+    people.set_group_users(account("mia"), "demo", "team", remove=["mia"])
+    ola.make_table("own", "t")
+    owners.set_owner(account("admin"), "demo", Kind.TABLE, "lake.own.t", "team", "group")
+    assert ola.delete("namespaces/own/tables/t").status == 204
+    with pytest.raises(Forbidden, match="assign roles"):
+        people.set_group_users(account("mia"), "demo", "team", add=["mia"])
 
 
 def test_a_purge_ends_what_it_reserved(ola: IcebergCaller) -> None:
