@@ -93,11 +93,11 @@ class AccountAdmin(UserAdmin, ReadOnlyAdmin):
     search_fields = ("username",)
     ordering: ClassVar = ("username",)
     filter_horizontal = ()
-    readonly_fields = ("last_login", "date_joined", "metalakes", "roles")
+    readonly_fields = ("last_login", "date_joined", "metalakes", "roles", "guest_of")
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         ("May", {"fields": ("is_active", "is_staff", "is_superuser")}),
-        ("Belongs to", {"fields": ("metalakes", "roles")}),
+        ("Belongs to", {"fields": ("metalakes", "roles", "guest_of")}),
         ("When", {"fields": ("last_login", "date_joined")}),
     )
 

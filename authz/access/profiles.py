@@ -57,7 +57,7 @@ class Owned(NamedTuple):
 
 @dataclass(frozen=True)
 class UserPage:
-    """A user with their groups and roles; `is_waiting`: the link by which they set a password was not used yet."""
+    """A user with their groups and roles; `is_waiting`: they set no password yet, and the actor may make a link."""
 
     person: Person
     groups: Listing[Known]
@@ -94,7 +94,8 @@ def user_page(
     row = _by_id(Member.objects.filter(metalake_id=top.id).select_related("user"), "user_id", user_id)
     person = people.get_user(actor, metalake, _name(row.user.username if row else None, "user"))
     theirs = people.listed_groups(actor, top).filter(users=user_id)
-    is_waiting = policy.permits(actor, operations.MANAGE_USERS, top) and invitations.is_waiting(top.id, person.name)
+    may_invite = all(policy.permits(actor, each, top) for each in (operations.MANAGE_USERS, operations.ASSIGN_ROLES))
+    is_waiting = may_invite and invitations.is_waiting(top.id, person.name)
     listed = page_of(theirs, "name", groups).of(lambda row: Known(row.pk, row.name, sort="group"))
     owned = list(islice(_owned(actor, top, user_id, dict(theirs.values_list("pk", "name"))), PAGE + 1))
     return UserPage(person, listed, _roles(actor, top, person, of_roles), owned[:PAGE], len(owned) > PAGE, is_waiting)

@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from authz import snapshot
 from authz.actor import NOBODY, Actor, standing_in
+from authz.callers.accounts import vouch_for
 from authz.models import Group, Token, User
 from authz.name_rules import check_user_name
 from authz.passwords import verify
@@ -119,7 +120,10 @@ def by_issuer(credential: Credential) -> Actor | None:
     from authz.callers import oauth  # loading cryptography takes a tenth of a second
 
     user, groups = oauth.read(credential.text)
-    actor = _by_name(user)
+    account = _account(user)
+    actor = _actor_by(account, user)
+    if account.guest_of is not None:
+        vouch_for(actor.id)
     if actor.id == NOBODY or not groups:
         return actor
     return replace(
@@ -158,7 +162,7 @@ def by_simple(credential: Credential) -> Actor | None:
     if "simple" not in settings.METALAKE_AUTHENTICATORS:
         return None
     name = name_and_password(credential.text)[0] if credential.scheme == "basic" else ANONYMOUS
-    actor = _by_name(name)
+    actor = _actor_by(_account(name), name)
     if actor.id != NOBODY:
         return actor
     try:
@@ -182,8 +186,7 @@ def by_password(credential: Credential) -> Actor | None:
 WAYS: tuple[Way, ...] = (by_issuer, by_token, by_simple, by_password)
 
 
-def _by_name(name: str) -> Actor:
-    account = _account(name)
+def _actor_by(account: _Account, name: str) -> Actor:
     if account.user_id is not None and not account.is_active:
         raise Unauthenticated(f"The account {name} is disabled.")
     return actor_at(account.user_id, account.username or name, snapshot.at(account.epoch, account.stamp))
@@ -241,12 +244,13 @@ class _Account(NamedTuple):
     is_active: bool | None
     epoch: int
     stamp: str
+    guest_of: int | None
 
 
 def _account(name: str) -> _Account:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT u.id, u.username, u.password, u.is_active, e.value, e.stamp FROM authz_policyepoch e "
+            "SELECT u.id, u.username, u.password, u.is_active, e.value, e.stamp, u.guest_of FROM authz_policyepoch e "
             "LEFT JOIN authz_user u ON u.username = %s WHERE e.id = 1",
             [name],
         )

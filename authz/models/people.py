@@ -39,6 +39,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True, help_text="A disabled account is out at once and keeps what it owns.")
     is_staff = models.BooleanField(default=False, help_text="May open the operators' admin.")
     date_joined = models.DateTimeField(default=timezone.now, editable=False)
+    # The metalake by whose invitation the password was set, until an operator or an issuer vouches for the account.
+    guest_of = models.BigIntegerField(null=True, editable=False)
 
     objects = UserManager()
     USERNAME_FIELD = "username"
@@ -80,7 +82,10 @@ class User(AbstractBaseUser, PermissionsMixin):
         self._is_locked = True
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save; a new password, or removing the password, ends the account's personal tokens, however it is set."""
+        """Save; a new password, or removing the password, ends the account's personal tokens, however it is set.
+
+        Who sets one for somebody else vouches for the account.
+        """
         # Django holds the raw password until it is saved, but not if it only hashes the same one again.
         is_new = not self._state.adding and (self._password is not None or self._is_locked)
         with transaction.atomic():
@@ -90,6 +95,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         self._is_locked = False
 
     def _end_tokens(self) -> None:
+        if self.guest_of is not None and self.changed_by != self.username:
+            self.guest_of, self.keeps_tokens = None, False
+            User.objects.filter(pk=self.pk).update(guest_of=None)
         good = Token.objects.select_for_update().filter(user=self, revoked_at__isnull=True).order_by("pk")
         rows = [] if self.keeps_tokens else list(good)
         Token.objects.filter(pk__in=[row.pk for row in rows]).update(revoked_at=timezone.now())

@@ -3,6 +3,9 @@
 A link is given for an account that the same act makes, since for any other one it would be a way to take it over; it
 is dead once the account is more than that (`_is_untouched`). Where an issuer names people there are none: a name that
 the issuer will vouch for must not be somebody else's first.
+
+Whoever has a link can sign in as the person, with all the rights that these are given later. So it is made by those who
+assign roles, and the account is its metalake's guest (`User.guest_of`): no other takes it in before somebody vouches.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from authz.services import people
 from authz.services.changing import change, event, publish_events
 from authz.services.people import Person
 from authz.writing import write
-from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, Unsupported
 from metalake.lineage import Located
 
 GOOD_FOR = timedelta(days=7)
@@ -46,23 +49,31 @@ class Invitation:
 
 @dataclass(frozen=True)
 class Added:
-    """A new member; `invitation` is None for an account that existed already, whose password is nobody else's."""
+    """A new member; `invitation` is None for an account that existed already, whose password is nobody else's.
+
+    It is None too where the account waits for a link (`is_waiting`) that the actor may not make.
+    """
 
     person: Person
     user_id: int
     invitation: Invitation | None
+    is_waiting: bool
 
 
 def add_person(actor: Actor, metalake: str, name: str) -> Added:
-    """Add a member, with an invitation if the account is new and may have one. Raises as add_user does."""
+    """Add a member; a new account waits for a link, which is made at once if the actor may. Raises as add_user does."""
     require_person(actor, "invites nobody")
     check_user_name(name)
 
     def act(actor: Actor, top: Located) -> Added:
         is_new = not User.objects.filter(username=name).exists()
         person = people.add_member(actor, top, name)
-        user_id = User.objects.values_list("pk", flat=True).get(username=name)
-        return Added(person, user_id, _make(actor, top, name) if is_new and may_be_invited(name) else None)
+        user = User.objects.get(username=name)
+        waits = is_new and may_be_invited(name)
+        made = _keep(top, user) if waits else None
+        if made and not policy.uses(actor, operations.ASSIGN_ROLES, top):
+            made = None  # nobody has its secret; who may make a link replaces it
+        return Added(person, user.pk, made and _told(actor, top, user, made), waits)
 
     return change(actor, metalake, act, kind="user")
 
@@ -70,8 +81,8 @@ def add_person(actor: Actor, metalake: str, name: str) -> Added:
 def invite(actor: Actor, metalake: str, name: str) -> Invitation:
     """A link for a person: the account is made and added if there is none; an unused link is replaced.
 
-    Takes the right to manage users. Raises AlreadyExists for an account that this metalake did not make or that was
-    used, Unsupported where there are no links.
+    Takes the rights to manage users and to assign roles. Raises AlreadyExists for an account that this metalake did not
+    make or that was used, Unsupported where there are no links.
     """
     require_person(actor, "invites nobody")
     check_user_name(name)
@@ -80,6 +91,12 @@ def invite(actor: Actor, metalake: str, name: str) -> Invitation:
 
     def act(actor: Actor, top: Located) -> Invitation:
         policy.require(actor, operations.MANAGE_USERS, top)
+        if not policy.uses(actor, operations.ASSIGN_ROLES, top):
+            raise Forbidden(
+                "Whoever has a link can sign in as the person, so it is made by who may assign roles: it takes "
+                f"manage_grants on metalake {top.name}.",
+                kind="user",
+            )
         if not User.objects.filter(username=name).exists():
             people.add_member(actor, top, name)
         elif not is_waiting(top.id, name):
@@ -87,7 +104,8 @@ def invite(actor: Actor, metalake: str, name: str) -> Invitation:
                 f"{name} has an account already and signs in as before, so there is no link; add them as a user.",
                 kind="user",
             )
-        return _make(actor, top, name)
+        user = User.objects.get(username=name)
+        return _told(actor, top, user, _keep(top, user))
 
     return change(actor, metalake, act, kind="user")
 
@@ -106,11 +124,11 @@ def is_waiting(metalake_id: int, name: str) -> bool:
 def invited(secret: str) -> User:
     """The account that a link is for. Raises NotFound if it is good no more, TooManyRequests after many of these."""
     require_few_failures()
-    user = _account_of(secret)
-    if user is None:
+    row = _live(secret)
+    if row is None:
         count_failure()
         raise NotFound(GONE, kind="invitation")
-    return user
+    return row.user
 
 
 def accept(secret: str, password: str) -> User:
@@ -128,29 +146,34 @@ def accept(secret: str, password: str) -> User:
 
     def act(actor: Actor) -> User:
         User.objects.select_for_update().get(pk=user.pk)
-        if _account_of(secret) is None:
+        row = _live(secret)
+        if row is None:
             raise NotFound(GONE, kind="invitation")
         account = copy(user)  # saving forgets that the password is new, and a transaction may run again
-        account.save(update_fields=["password"])
+        account.guest_of = row.metalake_id
+        account.save(update_fields=["password", "guest_of"])
         models.Invitation.objects.filter(user=account).delete()
         return account
 
     return write(actor_of(user), act, holds=None, kind="user")
 
 
-def _make(actor: Actor, top: Located, name: str) -> Invitation:
+def _keep(top: Located, user: User) -> Invitation:
     secret, expires_at = secrets.token_urlsafe(32), timezone.now() + GOOD_FOR
-    user = User.objects.get(username=name)
     values = {"metalake_id": top.id, "digest": _digest(secret), "expires_at": expires_at}
     models.Invitation.objects.update_or_create(user=user, defaults=values)
-    until = expires_at.isoformat()
-    publish_events(event(actor, top, "user.invited", "user", user.pk, [name], expiresAt=until))
     return Invitation(secret, expires_at)
 
 
-def _account_of(secret: str) -> User | None:
+def _told(actor: Actor, top: Located, user: User, made: Invitation) -> Invitation:
+    until = made.expires_at.isoformat()
+    publish_events(event(actor, top, "user.invited", "user", user.pk, [user.username], expiresAt=until))
+    return made
+
+
+def _live(secret: str) -> models.Invitation | None:
     row = models.Invitation.objects.filter(digest=_digest(secret)).select_related("user").first()
-    return row.user if row and row.expires_at > timezone.now() and _is_untouched(row) else None
+    return row if row and row.expires_at > timezone.now() and _is_untouched(row) else None
 
 
 def _is_untouched(invitation: models.Invitation) -> bool:

@@ -86,9 +86,19 @@ def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = N
 
 
 def add_member(actor: Actor, top: Located, name: str, external_id: str | None = None, enabled: bool = True) -> Person:
-    """What add_user does with a checked name, in the transaction of a change of rights."""
+    """What add_user does with a checked name, in the transaction of a change of rights.
+
+    Raises Invalid for an account that another metalake invited and that nobody has vouched for.
+    """
     policy.require(actor, operations.MANAGE_USERS, top)
-    user = User.objects.filter(username=name).first() or User.objects.create_user(name)
+    # Locked, since an invitation to elsewhere may give the account its password just now.
+    user = User.objects.select_for_update(no_key=True).filter(username=name).first() or User.objects.create_user(name)
+    if user.guest_of not in (None, top.id):
+        raise Invalid(
+            f"The password of {name} was set by an invitation to another metalake, so that nobody has vouched for the "
+            f"account: an operator does by a new one (manage.py set_password {name}), an issuer by a token.",
+            kind="user",
+        )
     if Member.objects.filter(metalake_id=top.id, user=user).exists():
         raise AlreadyExists(f"User {name} already exists.", kind="user")
     row = Member.objects.create(

@@ -8,7 +8,7 @@ from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.callers.accounts import account_of
 from authz.locks import Lock
-from authz.models import Member
+from authz.models import Member, User
 from authz.writing import write
 from catalogs.lookup import find
 from catalogs.models import Catalog
@@ -67,6 +67,11 @@ def require_maker(actor: Actor) -> None:
     """Raise Forbidden for an actor who may not create metalakes."""
     if not (actor.service_admin or policy.authorization_is_off()):
         raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
+    if User.objects.filter(pk=actor.id, guest_of__isnull=False).exists():
+        raise Forbidden(
+            f"The password of {actor.name} was set by an invitation; a service administrator's is an operator's to set "
+            f"(manage.py set_password {actor.name})."
+        )
 
 
 def load_metalake(actor: Actor, name: str) -> Metalake:

@@ -95,7 +95,8 @@ def add_user(request: HttpRequest, actor: Actor, target: Located, given: dict[st
     """Add a person; a new account's link is shown in this answer alone."""
     added = invitations.add_person(actor, target.metalake.name, given["name"])
     if added.invitation is None:
-        toasts.add(request, f"{spelled(given['name'])} is a user of {target.name} now, and signs in as before.")
+        how = "needs a link by who may assign roles" if added.is_waiting else "signs in as before"
+        toasts.add(request, f"{spelled(given['name'])} is a user of {target.name} now, and {how}.")
         return redirect("frontend:user", target.id, added.user_id)
     return _invitation(request, target, given["name"], added.user_id, added.invitation)
 

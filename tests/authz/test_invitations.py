@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from django.apps import apps
 from django.utils import timezone
 
 from authz import models, passwords
-from authz.callers.identity import issue_token
+from authz.callers.identity import actor_of, issue_token
 from authz.models import AuditEntry, Member, User
 from authz.services import invitations, people
 from authz.services.invitations import accept, add_person, invite, invited
+from catalogs.services import metalakes
 from metalake.context import address
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, TooManyRequests, Unsupported
 from tests.authz.small_world import Wire, World
@@ -141,8 +144,81 @@ def test_only_who_manages_users_invites(world: World) -> None:
         with pytest.raises(Invalid):
             act(world.olga, "acme", "a\x00b")
     assert not User.objects.filter(username="nora").exists()
-    world.give("mia", "manage_users@acme")
+    world.give("mia", "manage_users@acme", "manage_grants@acme")
     assert add_person(world.mia, "acme", "nora").invitation
+
+
+# Who has a link can sign in as the person, with all that these are given later
+
+
+def test_who_only_manages_users_holds_nobody_s_link(world: World) -> None:
+    world.give("mia", "manage_users@acme")
+    added = add_person(world.mia, "acme", "cfo")
+    assert (added.invitation, added.is_waiting) == (None, True)
+    for name in ("cfo", "other"):
+        with pytest.raises(Forbidden, match="it takes manage_grants on metalake acme"):
+            invite(world.mia, "acme", name)
+    assert world.events("user.invited") == [] and not User.objects.filter(username="other").exists()
+    assert accept(invite(world.olga, "acme", "cfo").secret, PASSWORD).username == "cfo"
+
+
+def guest(world: World) -> User:
+    """nora set her password by a link of acme, and made a token."""
+    account = accept(secret_of(world), PASSWORD)
+    issue_token(account, "kept")
+    world.metalake("other", "sam")
+    return User.objects.get(pk=account.pk)
+
+
+def joins(world: World) -> None:
+    with pytest.raises(Invalid, match="another metalake, so that nobody has vouched") as refused:
+        people.add_user(world.actor("sam"), "other", "nora")
+    assert "acme" not in refused.value.message
+
+
+def test_another_metalake_takes_in_no_guest(world: World) -> None:
+    account = guest(world)
+    joins(world)
+    with pytest.raises(Invalid):
+        add_person(world.actor("sam"), "other", "nora")
+    account.set_password("another one of hers")
+    account.changed_by = "nora"
+    account.save()
+    joins(world)
+    people.remove_user(world.olga, "acme", "nora")
+    joins(world)
+    people.add_user(world.olga, "acme", "nora")
+
+
+def test_an_operator_s_password_vouches_and_ends_what_the_guest_had(world: World) -> None:
+    account = guest(world)
+    account.set_password("set by an operator!")
+    account.keeps_tokens = True
+    account.save()
+    assert not models.Token.objects.filter(user=account, revoked_at=None).exists()
+    assert people.add_user(world.actor("sam"), "other", "nora").name == "nora"
+
+
+def test_a_guest_creates_no_metalake_by_a_name_that_is_an_administrator_s_later(world: World, settings: Any) -> None:
+    settings.METALAKE_SERVICE_ADMINS = frozenset({"sam"})
+    account = guest(world)
+    settings.METALAKE_SERVICE_ADMINS = frozenset({"nora"})
+    with pytest.raises(Forbidden, match="was set by an invitation"):
+        metalakes.create_metalake(actor_of(account), "hers", None, {})
+
+
+def test_who_set_a_password_by_a_link_of_before_is_a_guest(world: World) -> None:
+    account = guest(world)
+    add_person(world.olga, "acme", "tom")
+    User.objects.update(guest_of=None)
+    import_module("authz.migrations.0016_guests").mark_guests(apps, None)
+    assert dict(User.objects.exclude(guest_of=None).values_list("username", "guest_of")) == {"nora": world.acme.id}
+    assert models.Invitation.objects.get().expires_at <= timezone.now()
+    account.refresh_from_db()
+    account.set_password("set by an operator!")
+    account.save()
+    import_module("authz.migrations.0016_guests").mark_guests(apps, None)
+    assert not User.objects.exclude(guest_of=None).exists()
 
 
 @pytest.mark.parametrize("weak", ["short", "passwordpassword1"[:8], ""])

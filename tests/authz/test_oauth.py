@@ -212,6 +212,18 @@ def test_personal_tokens_and_passwords_stay(world: World, issuer: Issuer, wire: 
 
 
 @pytest.mark.store
+def test_an_issuer_vouches_for_a_guest_and_ends_what_the_invitation_gave(
+    world: World, issuer: Issuer, wire: Any
+) -> None:
+    User.objects.filter(username="mia").update(guest_of=world.acme.id)
+    kept = issue_token(world.users["mia"], "kept")
+    assert wire("GET", "authn/me", user="mia")[0] == 200
+    assert wire("GET", "authn/me", authorization=f"Bearer {good(issuer)}")[1]["principal"] == "mia"
+    account = User.objects.get(username="mia")
+    assert (account.guest_of, account.has_usable_password()) == (None, False)
+    assert wire("GET", "authn/me", user="mia")[0] == wire("GET", "authn/me", authorization=f"Bearer {kept}")[0] == 401
+
+
 def test_such_a_token_makes_no_personal_token(world: World, issuer: Issuer, wire: Any) -> None:
     assert wire("POST", "tokens", {"name": "laptop"}, authorization=f"Bearer {good(issuer)}")[0] == 403
 

@@ -71,7 +71,7 @@ def test_a_person_is_added_with_a_link_that_is_shown_once(ids: dict[str, int], a
     assert "no-store" in answer["Cache-Control"]
     user = User.objects.get(username="nora")
     page = text(admin.get(at(ids, "users", user.pk)))
-    assert "has not used the link" in page and link not in page
+    assert "has not used a link" in page and link not in page
     fresh = Client()
     shown = fresh.get(link)
     assert "Welcome, <strong>nora</strong>" in text(shown)
@@ -84,7 +84,16 @@ def test_a_person_is_added_with_a_link_that_is_shown_once(ids: dict[str, int], a
     assert "nora" in text(fresh.get("/"))
     assert "good no more" in text(Client().get(link), 404)
     assert Client().login(username="nora", password=given)
-    assert "has not used the link" not in text(admin.get(at(ids, "users", user.pk)))
+    assert "has not used a link" not in text(admin.get(at(ids, "users", user.pk)))
+
+
+def test_who_only_manages_users_adds_a_person_without_a_link(ids: dict[str, int], rita: Client) -> None:
+    give("rita", Kind.METALAKE, "demo", "manage_users")
+    page = text(rita.post(at(ids, "users"), {"name": "nora"}, follow=True))
+    assert "needs a link by who may assign roles" in page
+    assert "/invitations/" not in page and "Make a new link" not in page
+    user = User.objects.get(username="nora")
+    assert rita.post(at(ids, "users", user.pk, "invitation")).status_code == 403
 
 
 def test_an_account_that_exists_is_added_without_a_link(ids: dict[str, int], admin: Client) -> None:
