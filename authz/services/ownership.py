@@ -24,6 +24,11 @@ def party_of(node: Node) -> Party:
     return node.owner_user_id, node.owner_group_id
 
 
+def is_party(actor: Actor, party: Party) -> bool:
+    user_id, group_id = party
+    return user_id == actor.id if user_id is not None else group_id is not None and group_id in actor.groups
+
+
 def roles_of(policy: Snapshot, party: Party) -> set[int]:
     """The roles of a user, or of a group and everybody who is stored in it; claims of tokens are not known here."""
     user_id, group_id = party
@@ -53,12 +58,9 @@ def require_handing(actor: Actor, target: Located, to: Party) -> None:
 
     Whoever owns something above it already sheds nothing.
     """
-    user_id, group_id = to
-    groups = (group_id,) if user_id is None else actor.policy.groups_of(user_id)
-    if any(
-        node.owner_user_id == user_id if node.owner_user_id else node.owner_group_id in groups
-        for node in target.nodes[:-1]
-    ):
+    above = {party_of(node) for node in target.nodes[:-1]}
+    groups = () if to[0] is None else actor.policy.groups_of(to[0])
+    if to in above or any((None, group) in above for group in groups):
         return
     if sheds(actor, roles_of(actor.policy, to), Securable.objects.filter(pk=target.id)):
         raise _shed("Handing", target, actor)

@@ -15,7 +15,7 @@ from authz.actor import Actor
 from authz.models import Grant, Role, unended
 from authz.objects import by_ids
 from authz.services.authority import may_lift
-from authz.services.ownership import Party, party_of, roles_of
+from authz.services.ownership import is_party, party_of, roles_of
 from catalogs.models import ReservedPlace
 from catalogs.stores import offers_of, store_for
 from metalake.errors import Forbidden
@@ -105,7 +105,7 @@ def _may_lift(actor: Actor, row: ReservedPlace, lineage: list[int], on: int, sta
     if on in stand:
         return may_lift(actor, stand[on])
     depth = lineage.index(on)
-    if depth > 1 and row.of_catalog not in stand and _is(actor, (row.catalog_user_id, row.catalog_group_id)):
+    if depth > 1 and row.of_catalog not in stand and is_party(actor, (row.catalog_user_id, row.catalog_group_id)):
         return True
     return policy.may_grant(actor, next(stand[id] for id in reversed(lineage[:depth]) if id in stand))
 
@@ -114,13 +114,8 @@ def _freed(actor: Actor, row: ReservedPlace, home: Located, stand: Mapping[int, 
     """The roles of those who would own the new object, and did not own the old one: ownership frees from DENY."""
     former = {party_of(each.nodes[-1]) for each in stand.values()}
     roles: set[int] = set()
-    if actor.id != row.owner_user_id and not any(_is(actor, party) for party in former):
+    if actor.id != row.owner_user_id and not any(is_party(actor, party) for party in former):
         roles.update(actor.roles)
     for party in {party_of(node) for node in home.nodes} - former - {(row.owner_user_id, row.owner_group_id)}:
         roles.update(roles_of(actor.policy, party))
     return roles
-
-
-def _is(actor: Actor, party: Party) -> bool:
-    user_id, group_id = party
-    return user_id == actor.id if user_id is not None else group_id is not None and group_id in actor.groups

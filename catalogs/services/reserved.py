@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from authz import operations, policy, snapshot
 from authz.actor import NOBODY, Actor
-from authz.services.ownership import Party
+from authz.services.ownership import Party, is_party
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
 from catalogs.services import kept_denies, storages
@@ -267,19 +267,15 @@ def is_anothers(place: str, catalog: Catalog) -> bool:
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:
     """Whether the actor is the former owner, or owns the catalog or metalake; owned it, if the catalog is dropped."""
-    if _is_owner(actor, row.owner_user_id, row.owner_group_id):
+    if is_party(actor, (row.owner_user_id, row.owner_group_id)):
         return True
     above = catalog or by_id(row.of_catalog)
     if above is not None:
         return policy.permits(actor, operations.CHOOSE_PLACES, above)
-    if _is_owner(actor, row.catalog_user_id, row.catalog_group_id):
+    if is_party(actor, (row.catalog_user_id, row.catalog_group_id)):
         return True
     above = by_id(row.of_metalake)
     return above is not None and policy.permits(actor, operations.ALTER_METALAKE, above)
-
-
-def _is_owner(actor: Actor, user_id: int | None, group_id: int | None) -> bool:
-    return user_id == actor.id if user_id is not None else group_id is not None and group_id in actor.groups
 
 
 def hand_over(metalake_id: int, was: Party, to: Party) -> None:
