@@ -106,7 +106,7 @@ class ReservedPlace(models.Model):
     catalog_user_id = models.BigIntegerField(null=True)  # the owner of the catalog if that is dropped too
     catalog_group_id = models.BigIntegerField(null=True)
     dropped_at = models.DateTimeField(default=timezone.now)
-    denied = models.JSONField(null=True, editable=False)  # the DENYs in force on it (catalogs.services.kept_denies)
+    denied = models.JSONField(null=True, editable=False)  # the DENYs in force on it (catalogs.services.reserved_denies)
 
     def __str__(self) -> str:
         return self.location

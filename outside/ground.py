@@ -22,8 +22,9 @@ from providers.base import Provider
 def require_named(
     actor: Actor, schema: Located, there: Remote, provider: Provider, named: Sequence[str]
 ) -> Ground | None:
-    """Raise Forbidden for a place outside the ground of the schema's tables, or as `reserved.require_open` does; Invalid
-    for one of others that the catalog does not name.
+    """Raise Forbidden for a place outside the ground of the schema's tables, or as `reserved.require_open` does.
+
+    Raises Invalid for one of others that the catalog does not name.
 
     Returns the ground that limits the actor; None for an actor who may choose any place.
     """

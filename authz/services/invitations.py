@@ -73,7 +73,7 @@ def add_person(actor: Actor, metalake: str, name: str) -> Added:
         made = _keep(top, user) if waits else None
         if made and not policy.uses(actor, operations.ASSIGN_ROLES, top):
             made = None  # nobody has its secret; who may make a link replaces it
-        return Added(person, user.pk, made and _told(actor, top, user, made), waits)
+        return Added(person, user.pk, made and _announce(actor, top, user, made), waits)
 
     return change(actor, metalake, act, kind="user")
 
@@ -105,7 +105,7 @@ def invite(actor: Actor, metalake: str, name: str) -> Invitation:
                 kind="user",
             )
         user = User.objects.get(username=name)
-        return _told(actor, top, user, _keep(top, user))
+        return _announce(actor, top, user, _keep(top, user))
 
     return change(actor, metalake, act, kind="user")
 
@@ -165,7 +165,7 @@ def _keep(top: Located, user: User) -> Invitation:
     return Invitation(secret, expires_at)
 
 
-def _told(actor: Actor, top: Located, user: User, made: Invitation) -> Invitation:
+def _announce(actor: Actor, top: Located, user: User, made: Invitation) -> Invitation:
     until = made.expires_at.isoformat()
     publish_events(event(actor, top, "user.invited", "user", user.pk, [user.username], expiresAt=until))
     return made

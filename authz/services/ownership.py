@@ -34,8 +34,9 @@ def roles_of(policy: Snapshot, party: Party) -> set[int]:
     user_id, group_id = party
     if user_id is not None:
         return set(policy.roles_of(user_id))
+    assert group_id is not None
     users = GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True)
-    return {role for user in users for role in policy.roles_of(user)}.union(policy.group_roles.get(group_id or 0, ()))
+    return {role for user in users for role in policy.roles_of(user)}.union(policy.group_roles.get(group_id, ()))
 
 
 def sheds(actor: Actor, roles: Iterable[int], owned: QuerySet[Securable]) -> bool:

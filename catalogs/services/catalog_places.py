@@ -56,9 +56,9 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
     real_places = [canonical(real_path(location)) for location in added]
     every = list(dict.fromkeys([*added, *real_places]))
-    home = by_ids([row.parent_id])[row.parent_id].below(
-        Node(row.pk, Kind.CATALOG, row.name, row.owner_user_id, row.owner_group_id)
-    )
+    metalake_id = row.lineage_ids[0]
+    node = Node(row.pk, Kind.CATALOG, row.name, row.owner_user_id, row.owner_group_id)
+    home = by_ids([metalake_id])[metalake_id].below(node)
     try:
         reserved.take(actor, every, Kind.CATALOG, home, system.storages)
     except reserved.OfOthers:

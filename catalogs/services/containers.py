@@ -10,7 +10,7 @@ from authz.locks import Lock
 from authz.operations import OPERATIONS
 from catalogs.lookup import find
 from catalogs.models import Catalog
-from catalogs.services import kept_denies
+from catalogs.services import reserved_denies
 from catalogs.services.changes import event, require_enabled, require_settled, row_of
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.removal import remove
@@ -70,7 +70,7 @@ def drop(actor: Actor, address: Address, model: Container, *, force: bool, holds
             if holds_others(located.id):
                 raise NotEmpty(f"{what} is not empty.", kind=kind)
         if kind is Kind.CATALOG:
-            kept_denies.require_lift_on(actor, located, f"Dropping catalog {located.name}")
+            reserved_denies.require_lift_on(actor, located, f"Dropping catalog {located.name}")
         remove(located)
         record(event(actor, f"{kind}.dropped", located, [gone(located.id)], force=force))
         return True

@@ -12,7 +12,7 @@ from authz.locks import Lock
 from authz.writing import Stale
 from catalogs.lookup import by_id, find
 from catalogs.models import LocationClaim, ReservedPlace
-from catalogs.services import kept_denies, reserved
+from catalogs.services import reserved, reserved_denies
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import find_table
@@ -130,7 +130,7 @@ def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -
         row = next((row for row in rows if str(row.pk) == place_id), None)
         if row is None or not reserved.may_use(actor, row, located):
             raise NotFound(f"Reserved place {place_id} does not exist.", kind=PLACE)
-        kept_denies.require_lift(actor, [row], None, f"Releasing {row.location}", PLACE)
+        reserved_denies.require_lift(actor, [row], None, f"Releasing {row.location}", PLACE)
         row.delete()
         record(event(actor, "place.released", located, location=row.location, of=row.full_name))
 

@@ -15,9 +15,9 @@ from authz.actor import NOBODY, Actor
 from authz.services.ownership import Party, is_party
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
-from catalogs.services import kept_denies, storages
-from catalogs.services.kept_denies import Denies
+from catalogs.services import reserved_denies, storages
 from catalogs.services.opening import provider_with_locations
+from catalogs.services.reserved_denies import Denies
 from formats.hive.tables import EXTERNAL_TABLE
 from formats.iceberg import locations
 from metalake.errors import Forbidden, Invalid, MetalakeError
@@ -37,7 +37,7 @@ def keep(target: Located) -> list[ReservedPlace]:
     Returns the reservations of objects inside catalogs, without those of whole catalogs.
     """
     gone = Q(pk=target.id) | below(target.lineage)
-    denies = kept_denies.denies_at(target, timezone.now())
+    denies = reserved_denies.denies_at(target, timezone.now())
     of_objects = list(_places_in_catalogs(target, Securable.objects.filter(gone).values("pk"), denies))
     of_catalogs: list[ReservedPlace] = []
     if target.kind in (Kind.METALAKE, Kind.CATALOG):
@@ -84,7 +84,7 @@ def _places_in_catalogs(target: Located, ids: QuerySet, denies: Denies) -> Itera
             owner_group_id=group_id,
             catalog_user_id=catalog.owner_user_id if is_gone else None,
             catalog_group_id=catalog.owner_group_id if is_gone else None,
-            denied=kept_denies.on_lineage(denies, lineage),
+            denied=reserved_denies.on_lineage(denies, lineage),
         )
 
 
@@ -109,7 +109,7 @@ def _places_of_catalogs(target: Located, catalogs: QuerySet[Catalog], denies: De
                 owner_group_id=row.owner_group_id,
                 catalog_user_id=row.owner_user_id,
                 catalog_group_id=row.owner_group_id,
-                denied=kept_denies.on_lineage(denies, row.lineage),
+                denied=reserved_denies.on_lineage(denies, row.lineage),
             )
 
 
@@ -126,7 +126,7 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
         Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind__in=LEAVES
     ).select_related("securable")
     reserved: list[ReservedPlace] = []
-    denies = kept_denies.denies_at(target, timezone.now())
+    denies = reserved_denies.denies_at(target, timezone.now())
     for mirror in mirrors:
         place = _left_at(mirror.definition, with_managed)
         if place is None:
@@ -145,14 +145,14 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
                 of_catalog=target.catalog.id,
                 owner_user_id=row.owner_user_id,
                 owner_group_id=row.owner_group_id,
-                denied=kept_denies.on_lineage(denies, row.lineage),
+                denied=reserved_denies.on_lineage(denies, row.lineage),
             )
         )
     if reserved:
         again = [(row.location, denied) for row in reserved for denied in (None, row.denied)]
         former = ReservedPlace.objects.filter(of_catalog=target.catalog.id, location__in=[place for place, _ in again])
         # One with other DENYs stays until somebody who may lift these releases it.
-        stale = [pk for pk, *kept in former.values_list("pk", "location", "denied") if tuple(kept) in again]
+        stale = [pk for pk, *place in former.values_list("pk", "location", "denied") if tuple(place) in again]
         ReservedPlace.objects.filter(pk__in=stale).delete()
         ReservedPlace.objects.bulk_create(reserved)
 
@@ -244,7 +244,7 @@ def _require(actor: Actor, rows: Sequence[ReservedPlace], places: Collection[str
                 "catalog, may use the place or release it; where the catalog is gone an operator may.",
                 kind=kind,
             )
-    kept_denies.require_lift(actor, rows, home, f"Using {', '.join(places)}", kind)
+    reserved_denies.require_lift(actor, rows, home, f"Using {', '.join(places)}", kind)
 
 
 def is_left_to(actor: Actor, place: str, catalog_id: int) -> bool:

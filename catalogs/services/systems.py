@@ -20,7 +20,7 @@ from authz.models import PolicyEpoch
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
-from catalogs.services import kept_denies
+from catalogs.services import reserved_denies
 from catalogs.stores import catalog_store_by
 from metalake.errors import Conflict, Forbidden, MetalakeError
 from metalake.kinds import Kind
@@ -143,7 +143,9 @@ def require_alone(actor: Actor, catalog_id: int, metalake_id: int, system: Syste
             if their is None:
                 continue
             if policy.permits(actor, operations.OWN_CATALOG, their):
-                kept_denies.require_lift_on(actor, their, f"Registering the system of catalog {their.name} once more")
+                reserved_denies.require_lift_on(
+                    actor, their, f"Registering the system of catalog {their.name} once more"
+                )
                 continue
         elif common <= system.shared:
             continue

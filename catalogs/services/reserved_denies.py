@@ -31,11 +31,11 @@ def denies_at(target: Located, now: datetime) -> Denies:
     """The DENYs on an object that is about to be dropped, on all above it and on all below it."""
     rows = Grant.objects.filter(unended(now), effect=Effect.DENY.value)
     fields = ("content_object_id", "group__role", "permission__codename", "ends_at")
-    found = list(rows.filter(content_object_id__in=[node.id for node in target.nodes]).values_list(*fields))
+    granted = list(rows.filter(content_object_id__in=[node.id for node in target.nodes]).values_list(*fields))
     if target.kind not in LEAVES:
-        found += rows.filter(below(target.lineage, "content_object__lineage")).values_list(*fields)
+        granted += rows.filter(below(target.lineage, "content_object__lineage")).values_list(*fields)
     denies: Denies = {}
-    for on, role, privilege, ends in found:
+    for on, role, privilege, ends in granted:
         entry = {"on": on, "role": role, "privilege": privilege, "ends": ends and ends.isoformat()}
         denies.setdefault(on, []).append(entry)
     return denies
@@ -45,8 +45,8 @@ def on_lineage(denies: Denies, lineage: str) -> dict[str, Any] | None:
     """What a reservation keeps of the DENYs that were in force on an object of this lineage; None for none."""
     *above, own = (int(part) for part in lineage[1:].split("/"))
     ids = [*above, own] if own in denies else above
-    kept = [entry for id in ids for entry in denies.get(id, ())]
-    return {"lineage": ids, "denies": kept} if kept else None
+    entries = [entry for id in ids for entry in denies.get(id, ())]
+    return {"lineage": ids, "denies": entries} if entries else None
 
 
 def require_lift(actor: Actor, rows: Iterable[ReservedPlace], home: Located | None, act: str, kind: str) -> None:
@@ -55,7 +55,7 @@ def require_lift(actor: Actor, rows: Iterable[ReservedPlace], home: Located | No
     `home` is None for a place that is released: the next object may lie anywhere.
     """
     for row in rows:
-        if row.denied and _sheds(actor, row, home):
+        if row.denied and _sheds(actor, row, row.denied, home):
             raise Forbidden(f"{act} would shed a DENY that {actor.name} may not lift.", kind=kind)
 
 
@@ -71,14 +71,14 @@ def require_lift_on(actor: Actor, catalog: Located, act: str) -> None:
         raise Forbidden(f"{act} would shed a DENY that {actor.name} may not lift.", kind=Kind.CATALOG)
 
 
-def _sheds(actor: Actor, row: ReservedPlace, home: Located | None) -> bool:
-    lineage: list[int] = row.denied["lineage"]
+def _sheds(actor: Actor, row: ReservedPlace, denied: Mapping[str, Any], home: Located | None) -> bool:
+    lineage: list[int] = denied["lineage"]
     stand = by_ids(lineage)
     at_home = {node.id for node in home.nodes} if home else set()
     freed = _freed(actor, row, home, stand) if home else set()
     return any(
         (each["on"] not in at_home or each["role"] in freed) and not _may_lift(actor, row, lineage, each["on"], stand)
-        for each in _unlifted(actor, row.denied["denies"], stand)
+        for each in _unlifted(actor, denied["denies"], stand)
     )
 
 
