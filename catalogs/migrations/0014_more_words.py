@@ -6,5 +6,5 @@ earlier = import_module("catalogs.migrations.0008_more_secrets")  # it seals wha
 
 
 class Migration(migrations.Migration):
-    dependencies = [("catalogs", "0011_harvests")]
+    dependencies = [("catalogs", "0013_reserved_denies")]
     operations = [migrations.RunPython(earlier.seal, migrations.RunPython.noop)]

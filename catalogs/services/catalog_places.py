@@ -14,7 +14,7 @@ from catalogs.services import reserved, storages, systems
 from catalogs.services.opening import provider_with_locations
 from catalogs.services.systems import System
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path
-from metalake.errors import Forbidden, Invalid
+from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.lineage import Node
 from providers.base import Provider

@@ -32,7 +32,7 @@ from authz.models import AuditEntry, User
 from authz.services import owners, people
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import catalogs, metalakes, purging
-from metalake.errors import Invalid
+from metalake.errors import Forbidden, Invalid
 from metalake.kinds import Kind
 from metalake.models import Outbox
 from tests.catalogs.callers import Caller
