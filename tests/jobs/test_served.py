@@ -35,7 +35,7 @@ def test_a_token_ends_with_its_run(serving: Serving) -> None:
     assert "starts no other runs" in refused(client, "POST", *serving.runs, body=run)
     schedule = {"name": "again", "every": 60, **run}
     schedules = ("metalakes", serving.metalake, "jobs", "schedules")
-    assert "starts no other runs" in refused(client, "POST", *schedules, body=schedule)
+    assert "makes no schedules" in refused(client, "POST", *schedules, body=schedule)
     serving.admin.call("POST", *serving.runs, job)
     assert serving.ends(job)["status"] == "cancelled"
     assert "revoked" in refused(client, "GET", "authn", "me")
