@@ -132,6 +132,9 @@ def _unanswered(failure: Exception, method: str, where: str) -> MetalakeError:
         message = f"{where} ended the connection instead of answering {method}; if it always does, {IN_VAIN}."
     elif isinstance(failure, TooHeavy):
         message, retryable = f"The answer of {where} to {method} {failure}.", False
+    elif isinstance(failure, OverflowError):
+        longer = "a list or text that is longer than a million things or METALAKE_MAX_ANSWER"
+        message, retryable = f"The answer of {where} to {method} has {longer}.", False
     elif code is not None or isinstance(failure, OSError):
         message = f"The connection to {where} broke before {method} was answered."
     else:

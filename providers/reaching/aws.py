@@ -239,7 +239,7 @@ class _Bounded:
 
     def urlopen(self, *args: Any, **options: Any) -> Any:
         response = super().urlopen(*args, **options | {"redirect": False})  # type: ignore[misc]
-        response.stream = partial(_weighed, Scale(self.host), response.stream)
+        response.stream = partial(_weighed, Scale(f"{self.host} {id(self)}"), response.stream)
         return response
 
 

@@ -80,6 +80,12 @@ def test_what_an_answer_says_of_its_length_takes_no_memory(content: bytes) -> No
     assert most[0] < 2**20
 
 
+def test_a_limit_is_named_where_an_announced_length_exceeds_it() -> None:
+    content = reply("get_all_databases", LIST_OF_TEXTS + number(1) + number(2**25))
+    with serving(tells(content)) as port, pytest.raises(ProviderUnavailable, match="METALAKE_MAX_ANSWER"):
+        hive_at(port).schemas.list()
+
+
 def test_things_of_one_byte_count_as_what_they_take(settings: Any) -> None:
     """A table of one byte takes 330 in memory, so that bytes alone would be no limit."""
     settings.METALAKE_MAX_ANSWER = 2**20
