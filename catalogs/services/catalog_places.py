@@ -37,7 +37,7 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     one outside those of `before` is reserved for another owner: both are refused alike.
     """
     mine = provider.locations()
-    taken = Invalid(
+    refusal = Invalid(
         f"{', '.join(mine)} overlaps a location of another catalog, or one that is reserved: something was dropped "
         "there and not purged. Who owned that may use or release it; where its catalog is gone an operator may.",
         kind=Kind.CATALOG,
@@ -51,7 +51,7 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
                 if not may_meet(location, theirs) or not storages.meet(location, system.storages, of_other):
                     continue
                 if not systems.may_share_places(system, row, provider, other, their_provider):
-                    raise taken
+                    raise refusal
     # After the catalogs are compared: a catalog dropped in between has reserved its places by now.
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
     real_places = [canonical(real_path(location)) for location in added]
@@ -62,4 +62,4 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     try:
         reserved.take(actor, every, Kind.CATALOG, home, system.storages)
     except reserved.OfOthers:
-        raise taken from None
+        raise refusal from None

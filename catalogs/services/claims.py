@@ -82,8 +82,8 @@ def _require_apart(places: Collection[str], kind: Kind, catalog_id: int, *, but_
     ]
     parameters = [text for around, inside in spans for text in (*around, *inside)]
     statement = f"SELECT 1 FROM catalogs_locationclaim WHERE ({' OR '.join(one_of)}) AND table_id <> %s LIMIT 1"  # noqa: S608
-    is_met = fetch(statement, [*parameters, but_of])  # the usual answer is no, in one statement
-    if is_met and any(claim.securable_id != but_of for claim in overlapping(places, catalog_id)):
+    meets = fetch(statement, [*parameters, but_of])  # the usual answer is no, in one statement
+    if meets and any(claim.securable_id != but_of for claim in overlapping(places, catalog_id)):
         raise Invalid(f"A location of the {kind} overlaps another table's or view's: {', '.join(places)}.", kind=kind)
 
 

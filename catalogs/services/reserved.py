@@ -208,9 +208,9 @@ def take(actor: Actor, places: Collection[str], kind: Kind, home: Located, words
     catalog_id = home.catalog.id
     rows = ReservedPlace.objects.filter(overlaps(places))
     rows = rows.exclude(of_catalog=catalog_id) if kind is Kind.CATALOG else rows.exclude(kind=Kind.CATALOG)
-    met = list(_meeting(rows, catalog_id, words))
-    _require(actor, met, places, kind, home)
-    alike = [row for row in met if (row.kind == Kind.CATALOG) == (kind is Kind.CATALOG)]
+    overlapping = list(_meeting(rows, catalog_id, words))
+    _require(actor, overlapping, places, kind, home)
+    alike = [row for row in overlapping if (row.kind == Kind.CATALOG) == (kind is Kind.CATALOG)]
     whole = [row.pk for row in alike if any(locations.is_under(row.location, p) for p in places)]
     if whole:
         ReservedPlace.objects.filter(pk__in=whole).delete()
