@@ -119,6 +119,7 @@ def refused(folder: Path, *command: str, **environment: str) -> str:
         ({"METALAKE_AUTHORIZATION": "off", "METALAKE_HOST": "0.0.0.0"}, "on a loopback address only"),
         ({"METALAKE_BROKER_URL": "redis://127.0.0.1:1/0"}, "needs PostgreSQL: set METALAKE_DATABASE_URL"),
         ({"METALAKE_LISTENERS": "nowhere.count"}, "METALAKE_LISTENERS: nowhere.count cannot be imported"),
+        ({"METALAKE_OWN_IDENTITY": "s3://lake,lake"}, "METALAKE_OWN_IDENTITY: 'lake' is no place"),
         ({"METALAKE_WORKERS": "-1"}, "METALAKE_WORKERS is how many processes the server has"),
         ({"METALAKE_DATABASE_URL": "mysql://root@127.0.0.1/x"}, "must be sqlite:///path or postgres://"),
         (

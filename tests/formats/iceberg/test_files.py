@@ -23,7 +23,7 @@ from formats.iceberg.files import read_metadata, write_metadata
 from formats.iceberg.metadata_json import next_version, parse_metadata
 from formats.iceberg.storage import delete_quietly, file_io
 from metalake.errors import AlreadyExists, Invalid, NotFound, ProviderUnavailable, TooLarge
-from providers.reaching.arrow import _holds_a_file
+from providers.reaching.arrow import ArrowFiles, _holds_a_file
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 
 ROWS = pyarrow.table({"id": [1, 2], "name": ["a", "b"]})
@@ -81,7 +81,7 @@ class TestFileIO:
             "warehouse": "gs://elsewhere",
             "DEFAULT_SCHEME": "hdfs",
         }
-        io: Any = file_io(properties, lambda settings, scheme, is_own: PyArrowFileIO(dict(settings)))
+        io: Any = file_io(properties, ArrowFiles)
         assert (
             io.files_of("s3://lake/x").properties
             == io.properties

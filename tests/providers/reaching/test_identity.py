@@ -11,8 +11,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from authz.callers.identity import actor_of
+from authz.models import User
 from formats.iceberg import storage
 from metalake.errors import Invalid, MetalakeError, ProviderUnavailable
+from outside import harvest
 from providers.glue.provider import GlueProvider
 from providers.iceberg.provider import IcebergProvider
 from providers.reaching.identity import own_places, parse_identity
@@ -162,6 +165,17 @@ def test_glue_that_the_operator_names_lends_its_identity_to_no_other_storage(sit
     assert storage.read_bytes(role.io, "s3://lake/a.json", 10) == b"{}"
     assert role.io.properties["client.assume-role.external-id"] == "x-1"
     assert "Authorization" not in heard(other)
+
+
+def test_no_harvest_begins_with_an_identity_that_is_not_lent(admin: Caller, settings: Any) -> None:
+    """The job's machine has an identity, and its crawler would ask the catalog's host with it."""
+    settings.METALAKE_OWN_IDENTITY = ("glue://123456789012/eu-west-1",)
+    properties = {"aws-region": "eu-west-1", "aws-glue-catalog-id": "123456789012"}
+    body = {"name": "g", "type": "RELATIONAL", "provider": "glue", "properties": properties}
+    assert admin.post("metalakes/demo/catalogs", body).status == 200
+    settings.METALAKE_OWN_IDENTITY = ()
+    with pytest.raises(ProviderUnavailable, match="It needs glue://123456789012/eu-west-1"):
+        harvest.begin(actor_of(User.objects.get(username="admin")), "demo", "g")
 
 
 @pytest.mark.parametrize(
