@@ -23,7 +23,7 @@ from providers.reaching.storage import parse_storage
 from tests.catalogs.callers import Caller
 
 ROLE = "arn:aws:iam::123456789012:role/lake/reader"
-FILE = (200, {}, b"{}")
+FILE: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
 
 
 @pytest.fixture(autouse=True)
