@@ -2,7 +2,8 @@
 
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import environ
@@ -58,7 +59,9 @@ METALAKE_JOB_ENVIRONMENT = tuple(env.list("METALAKE_JOB_ENVIRONMENT", default=[]
 METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # by which jobs reach the server
 METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # runs at once, of a server or a worker
 _OF_ONE = 0 if METALAKE_BROKER_URL else max(1, METALAKE_JOBS - 1)
-METALAKE_JOBS_PER_METALAKE = env.int("METALAKE_JOBS_PER_METALAKE", _OF_ONE)  # of several, on all nodes; 0: any number
+METALAKE_JOBS_PER_METALAKE = max(
+    0, env.int("METALAKE_JOBS_PER_METALAKE", _OF_ONE)
+)  # of several, on all nodes; 0: no limit
 METALAKE_JOB_MEMORY = env.int("METALAKE_JOB_MEMORY", 4 * 1024 * 1024 * 1024)  # of all processes of a run
 METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are kept of what a run writes
 METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
@@ -85,6 +88,15 @@ def refuse(message: str) -> None:
     raise ImproperlyConfigured(message)
 
 
+@contextmanager
+def checking(setting: str) -> Iterator[None]:
+    """Refuse to start, naming the setting, for what is Invalid."""
+    try:
+        yield
+    except Invalid as bad:
+        refuse(f"{setting}: {bad.message.rstrip('.')}.")
+
+
 if METALAKE_WORKERS < 1:
     refuse("METALAKE_WORKERS is how many processes the server has, 1 or more; 0 is one for each processor.")
 
@@ -102,25 +114,18 @@ def seconds(name: str, default: float, least: float = 0.001) -> float:
 METALAKE_JOB_TIMEOUT = seconds("METALAKE_JOB_TIMEOUT", 24 * 3600, least=1)  # for one run
 METALAKE_SQL_TIMEOUT = seconds("METALAKE_SQL_TIMEOUT", 4)  # for reading the SQL of one view, in all its dialects
 
-try:
+with checking("METALAKE_SCHEMA_SEPARATOR"):
     check_separator(METALAKE_SCHEMA_SEPARATOR, METALAKE_SEPARATOR_POLICY)
-except Invalid as bad:
-    raise ImproperlyConfigured(f"METALAKE_SCHEMA_SEPARATOR: {bad.message}") from None
 METALAKE_SEPARATOR_POLICY = SeparatorPolicy(METALAKE_SEPARATOR_POLICY)
 
 # A server that listens on loopback only may connect to loopback addresses.
 LOOPBACK = ["127.0.0.0/8", "::1"] if is_loopback(METALAKE_HOST) else []
 METALAKE_REMOTE_ALLOW = tuple(env.list("METALAKE_REMOTE_ALLOW", default=LOOPBACK))
-try:
-    parse_allowed(METALAKE_REMOTE_ALLOW)
-except Invalid as bad:
-    raise ImproperlyConfigured(f"METALAKE_REMOTE_ALLOW: {bad.message}.") from None
-
 METALAKE_OWN_IDENTITY = tuple(env.list("METALAKE_OWN_IDENTITY", default=[]))  # what the server's cloud identity is for
-try:
+with checking("METALAKE_REMOTE_ALLOW"):
+    parse_allowed(METALAKE_REMOTE_ALLOW)
+with checking("METALAKE_OWN_IDENTITY"):
     parse_identity(METALAKE_OWN_IDENTITY)
-except Invalid as bad:
-    raise ImproperlyConfigured(f"METALAKE_OWN_IDENTITY: {bad.message}.") from None
 
 
 def warehouse(given: str) -> str:
@@ -141,20 +146,14 @@ METALAKE_WAREHOUSE = warehouse(METALAKE_WAREHOUSE)
 
 if min(METALAKE_JOBS, METALAKE_JOB_DAYS - 1, METALAKE_JOB_MEMORY - (1 << 20), METALAKE_JOB_LOG - (1 << 12)) < 0:
     refuse("METALAKE_JOBS is 0 or more, METALAKE_JOB_DAYS 1; METALAKE_JOB_MEMORY and METALAKE_JOB_LOG are bytes.")
-if METALAKE_JOBS_PER_METALAKE < 0:
-    refuse("METALAKE_JOBS_PER_METALAKE is 0 or more.")
-try:
+with checking("METALAKE_JOB_PATHS"):
     require_apart(METALAKE_JOB_PATHS, [METALAKE_HOME, *METALAKE_FILE_LOCATIONS, METALAKE_WAREHOUSE])
-except Invalid as bad:
-    refuse(f"METALAKE_JOB_PATHS: {bad.message}")
 
 if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
     refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")
 
-try:
+with checking("METALAKE_TRUSTED_PROXIES"):
     METALAKE_TRUSTED_PROXIES = parse_proxies(env.list("METALAKE_TRUSTED_PROXIES", default=[]))
-except Invalid as bad:
-    raise ImproperlyConfigured(f"METALAKE_TRUSTED_PROXIES: {bad.message}.") from None
 
 if odd := [system for system in METALAKE_SHARED_SYSTEMS if "://" not in system]:
     refuse(f"METALAKE_SHARED_SYSTEMS: write thrift://host:port or glue://account/region instead of {odd[0]!r}.")
