@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from io import SEEK_END
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from formats.iceberg import disk
 from formats.iceberg.guard import loads_class
@@ -61,22 +61,12 @@ class Refused(Exception):
         self.code = code if re.fullmatch(r"[\w ]{1,60}", code) else "unknown"
 
 
-class RemoteFiles(Protocol):
-    """The files of a remote storage: the used part of pyiceberg's FileIO, and one question more."""
-
-    def new_input(self, location: str) -> InputFile: ...
-    def new_output(self, location: str) -> OutputFile: ...
-    def delete(self, location: str) -> None: ...
-    def holds_files(self, location: str) -> bool:
-        """Whether a file lies anywhere in a folder."""
-        ...
+# Given the settings, the scheme of locations, and whether the server's own identity opens them: the used part of a
+# FileIO, and `holds_files`, which says whether a file lies anywhere in a folder.
+Opener = Callable[[Mapping[str, str], str, bool], Any]
 
 
-# Given the settings, the scheme of locations, and whether the server's own identity opens them.
-Opener = Callable[[Mapping[str, str], str, bool], RemoteFiles]
-
-
-def this_machine_alone(settings: Mapping[str, str], scheme: str, is_own: bool) -> RemoteFiles:
+def this_machine_alone(settings: Mapping[str, str], scheme: str, is_own: bool) -> FileIO:
     raise Invalid(f"No client for {scheme}:// locations was given.", kind="storage")
 
 
@@ -113,22 +103,22 @@ class LazyFileIO:
         self.own_places = own_places
         self._open = lru_cache(maxsize=16)(lambda scheme, is_own: opener(settings, scheme, is_own))
 
-    def files_of(self, location: str) -> RemoteFiles:
+    def files_of(self, location: str) -> Any:
         """What opens a location. Raises Invalid, ProviderUnavailable."""
         scheme = location.partition("://")[0].lower()
         return self._open(scheme, any(_is_in(location, scheme, place) for place in self.own_places))
 
     def new_input(self, location: str) -> InputFile:
-        return self.files_of(location).new_input(location)
+        return cast("InputFile", self.files_of(location).new_input(location))
 
     def new_output(self, location: str) -> OutputFile:
-        return self.files_of(location).new_output(location)
+        return cast("OutputFile", self.files_of(location).new_output(location))
 
     def delete(self, location: str) -> None:
         self.files_of(location).delete(location)
 
     def holds_files(self, location: str) -> bool:
-        return self.files_of(location).holds_files(location)
+        return bool(self.files_of(location).holds_files(location))
 
 
 def _is_in(location: str, scheme: str, place: str) -> bool:

@@ -28,8 +28,8 @@ SYSTEMS = {
     "oss": ("s3.endpoint",),
     "gs": ("gcs.service.host",),
     "abfss": ("adls.blob-storage-authority", "adls.dfs-storage-authority"),
-    "hdfs": ("hdfs.host",),
-    "viewfs": ("hdfs.host",),
+    "hdfs": (),
+    "viewfs": (),
 }
 ROLES = ("s3.role-arn", "client.role-arn")
 ADVICE = (
@@ -58,27 +58,23 @@ def own_places(properties: Mapping[str, str], chosen: Iterable[tuple[str, Endpoi
     if settings.METALAKE_WAREHOUSE:
         entries.append(canonical(f"{settings.METALAKE_WAREHOUSE}/{catalog_id}"))
     urls = {key: endpoint.url for key, endpoint in chosen}
+    if "hdfs.host" in urls:  # where a location without a host is
+        entries = [entry for entry in entries if not entry.startswith(("hdfs:///", "viewfs:///"))]
     places: list[str] = []
     for scheme, keys in SYSTEMS.items():
-        if scheme == "s3" and not are_named(properties[key] for key in ROLES if properties.get(key)):
-            continue
         leading = [urls[key] for key in keys if key in urls]
-        if scheme in ("hdfs", "viewfs") or not leading:
-            places += _on_its_own_hosts(entries, scheme, properties.get("adls.account-name", ""), leading)
-        else:
+        if scheme in ("s3", "oss") and not are_named(properties[key] for key in ROLES if properties.get(key)):
+            continue
+        if leading:
             places += set.intersection(*(_at(entries, scheme, url) for url in leading))
+        else:
+            account = properties.get("adls.account-name", "")
+            places += [_of_account(entry, account) for entry in entries if entry.startswith(f"{scheme}://")]
     return places
 
 
-def _on_its_own_hosts(entries: list[str], scheme: str, account: str, leading: list[str]) -> list[str]:
-    """The named places of a system; those of Azure without the account, which its client has from a property."""
-    named = [entry for entry in entries if entry.startswith(f"{scheme}://")]
-    if leading:  # where a location without a host is
-        named = [entry for entry in named if not entry.startswith(f"{scheme}:///")]
-    return [_of_account(entry, account) if scheme == "abfss" else entry for entry in named]
-
-
 def _of_account(entry: str, account: str) -> str:
+    """A place of Azure's without the account, which its client has from a property; others as they are."""
     named = AZURE.fullmatch(entry)
     return f"abfss://{named[1]}{named[3] or ''}" if named and named[2] == account else entry
 

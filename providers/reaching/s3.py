@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import SEEK_END, BytesIO
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
@@ -18,9 +18,6 @@ from metalake.errors import ProviderUnavailable
 from providers.reaching.answers import places_returned
 from providers.reaching.aws import Keys, Role, aws_client
 from providers.reaching.identity import ADVICE
-
-if TYPE_CHECKING:
-    from pyiceberg.io import InputFile, InputStream, OutputFile, OutputStream
 
 ATTEMPTS = 3
 # Hosts below which the bucket may be a part of the host name; elsewhere that would be a host that was not checked.
@@ -63,11 +60,10 @@ class S3Files:
             bucket_in_host=wanted and (urlsplit(endpoint or "").hostname or "").endswith(BUCKET_HOSTS),
         )
 
-    def new_input(self, location: str) -> InputFile:
-        return cast("InputFile", S3File(self, location))
+    def new_input(self, location: str) -> S3File:
+        return S3File(self, location)
 
-    def new_output(self, location: str) -> OutputFile:
-        return cast("OutputFile", S3File(self, location))
+    new_output = new_input
 
     def delete(self, location: str) -> None:
         self.ask("head_object", location)
@@ -134,13 +130,13 @@ class S3File:
             return False
         return True
 
-    def open(self) -> InputStream:
-        return cast("InputStream", _Stream(self._files.ask("get_object", self._location)))
+    def open(self) -> _Stream:
+        return _Stream(self._files.ask("get_object", self._location))
 
-    def create(self, overwrite: bool = False) -> OutputStream:
+    def create(self, overwrite: bool = False) -> _Upload:
         if not overwrite and self._is_there("head_object"):
             raise FileExistsError
-        return cast("OutputStream", _Upload(self._files, self._location))
+        return _Upload(self._files, self._location)
 
 
 class _Stream:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from formats.iceberg.storage import IO_SETTINGS, Opener, RemoteFiles, file_io
+from formats.iceberg.storage import IO_SETTINGS, Opener, file_io
 from metalake.errors import Invalid, at
 from providers.reaching.endpoints import (
     CONNECT_SECONDS,
@@ -49,7 +49,7 @@ def open_storage(catalog_id: int, properties: Mapping[str, str], more: Mapping[s
     return file_io(given, open_remote, own_places(given, parse_storage(properties), catalog_id))
 
 
-def open_remote(settings: Mapping[str, str], scheme: str, is_own: bool) -> RemoteFiles:
+def open_remote(settings: Mapping[str, str], scheme: str, is_own: bool) -> Any:
     return client_of(scheme)(settings, scheme, is_own)
 
 
