@@ -6,7 +6,8 @@ class CatalogsConfig(AppConfig):
 
     def ready(self) -> None:
         from authz.objects import register_finder
-        from authz.services.owners import hand_over_with, owns_with
+        from authz.services.owners import hand_over_with
+        from authz.services.ownership import owns_with
         from catalogs import securables, stores, vault
         from catalogs.managed.catalogs import ManagedCatalogs
         from catalogs.managed.schemas import ManagedSchemas

@@ -6,7 +6,7 @@ from authz.actor import NOBODY, Actor, system_actor
 from authz.models import User
 from authz.writing import write
 from metalake.blocking import may_block
-from metalake.errors import Forbidden
+from metalake.errors import Forbidden, Invalid
 
 
 def account_of(actor: Actor) -> int:
@@ -21,6 +21,22 @@ def account_of(actor: Actor) -> int:
         raise Forbidden(f"{actor.name} has no account here, so nothing can be theirs: ask an operator to make one.")
     user = User.objects.filter(username=actor.name).first()
     return (user or User.objects.create_user(actor.name)).pk
+
+
+def account_to_add(name: str, metalake_id: int) -> User:
+    """The account to add to a metalake by its name, made if there is none.
+
+    Raises Invalid for a guest of another metalake (docs/authorization.md, Invitations).
+    """
+    # Locked, since an invitation to elsewhere may give the account its password just now.
+    user = User.objects.select_for_update(no_key=True).filter(username=name).first() or User.objects.create_user(name)
+    if user.guest_of not in (None, metalake_id):
+        raise Invalid(
+            f"The password of {name} was set by an invitation to another metalake, so that nobody has vouched for the "
+            f"account: an operator does by a new one (manage.py set_password {name}), an issuer by a token.",
+            kind="user",
+        )
+    return user
 
 
 def vouch_for(user_id: int) -> None:

@@ -140,19 +140,6 @@ def hand_over_with(move: Callable[[int, Party, Party], None]) -> None:
         _more.append(move)
 
 
-_owning: list[Callable[[int], bool]] = []
-
-
-def owns_with(owns: Callable[[int], bool]) -> None:
-    """Register a function that says whether a group owns something that is no object."""
-    if owns not in _owning:
-        _owning.append(owns)
-
-
-def owns_anything(group_id: int) -> bool:
-    return Securable.objects.filter(owner_group_id=group_id).exists() or any(owns(group_id) for owns in _owning)
-
-
 def hand_over(top: Located, *, user_id: int | None = None, group_id: int | None = None) -> list[list[Any]]:
     """Give what this user or group owns below the metalake to the metalake's owner; returns the facts."""
     owned = Securable.objects.filter(below(top.lineage))

@@ -1,13 +1,17 @@
-"""Becoming an owner: DENY does not cut ownership, so it takes who may lift the DENYs against the new owner (rule 8)."""
+"""Becoming an owner: DENY does not cut ownership, so it takes who may lift the DENYs against the new owner.
+
+Source: docs/authorization.md, rule 8.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from django.db.models import Q, QuerySet
 
+from authz import operations, policy
 from authz.actor import Actor
-from authz.models import Grant, unended
+from authz.models import Grant, Group, unended
 from authz.objects import batches, by_ids
 from authz.services.authority import may_lift
 from authz.services.publishing import GroupUser
@@ -29,14 +33,14 @@ def is_party(actor: Actor, party: Party) -> bool:
     return user_id == actor.id if user_id is not None else group_id is not None and group_id in actor.groups
 
 
-def roles_of(policy: Snapshot, party: Party) -> set[int]:
+def roles_of(snapshot: Snapshot, party: Party) -> set[int]:
     """The roles of a user, or of a group and everybody who is stored in it; claims of tokens are not known here."""
     user_id, group_id = party
     if user_id is not None:
-        return set(policy.roles_of(user_id))
+        return set(snapshot.roles_of(user_id))
     assert group_id is not None
     users = GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True)
-    return {role for user in users for role in policy.roles_of(user)}.union(policy.group_roles.get(group_id, ()))
+    return {role for user in users for role in snapshot.roles_of(user)}.union(snapshot.group_roles.get(group_id, ()))
 
 
 def sheds(actor: Actor, roles: Iterable[int], owned: QuerySet[Securable]) -> bool:
@@ -67,6 +71,26 @@ def require_handing(actor: Actor, target: Located, to: Party) -> None:
         raise _shed("Handing", target, actor)
 
 
+def require_change_of(actor: Actor, top: Located, group: Group, roles: Collection[int]) -> None:
+    """Raise Forbidden unless the actor may say who is in a group that holds these roles and owns what it owns."""
+    if group.pk == top.metalake.owner_group_id:
+        # Otherwise MANAGE_GRANTS on the metalake would let somebody make themselves its owner.
+        policy.require(actor, operations.OWN_METALAKE, top)
+    elif roles or owns_anything(group.pk):
+        policy.require(actor, operations.ASSIGN_ROLES, top)
+
+
+def require_joining(actor: Actor, group: Group, users: Collection[int]) -> None:
+    """Raise Forbidden if a DENY against one of these users would be shed by owning what the group owns."""
+    owned = Securable.objects.filter(owner_group_id=group.pk)
+    roles = {role for user in users for role in actor.policy.roles_of(user)}
+    if roles and owned.exists() and sheds(actor, roles, owned):
+        raise Forbidden(
+            f"Group {group.name} owns something, and joining it would shed a DENY that {actor.name} may not lift.",
+            kind="group",
+        )
+
+
 def require_no_escape(actor: Actor, target: Located, home: Located) -> None:
     """Raise Forbidden if a move to `home` would shed a DENY that the actor may not lift.
 
@@ -89,3 +113,16 @@ def require_no_escape(actor: Actor, target: Located, home: Located) -> None:
 def _shed(act: str, target: Located, actor: Actor) -> Forbidden:
     named = f"{target.kind.replace('_', ' ')} {'.'.join(target.full_name)}"
     return Forbidden(f"{act} {named} would shed a DENY that {actor.name} may not lift.", kind=target.kind)
+
+
+_owning: list[Callable[[int], bool]] = []
+
+
+def owns_with(owns: Callable[[int], bool]) -> None:
+    """Register a function that says whether a group owns something that is no object."""
+    if owns not in _owning:
+        _owning.append(owns)
+
+
+def owns_anything(group_id: int) -> bool:
+    return Securable.objects.filter(owner_group_id=group_id).exists() or any(owns(group_id) for owns in _owning)

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
 from authz.actor import Actor
+from authz.callers.accounts import account_to_add
 from authz.callers.guessing import misses_counted
 from authz.models import Group, Invitation, Member, Role, User
 from authz.name_rules import check_name, check_user_name
@@ -20,12 +21,11 @@ from authz.services import publishing
 from authz.services.authority import require_lift_of_roles
 from authz.services.changing import change, enter, event, publish_events
 from authz.services.links import end_free_links, former_users
-from authz.services.owners import hand_over, owns_anything, require_owner
-from authz.services.ownership import sheds
+from authz.services.owners import hand_over, require_owner
+from authz.services.ownership import require_change_of, require_joining
 from authz.services.publishing import GroupRole, GroupUser, UserRole
-from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.lineage import Located
-from metalake.models import Securable
 
 SHOWN_UNKNOWN = 20
 
@@ -91,14 +91,7 @@ def add_member(actor: Actor, top: Located, name: str, external_id: str | None = 
     Raises Invalid for an account that another metalake invited and that nobody has vouched for.
     """
     policy.require(actor, operations.MANAGE_USERS, top)
-    # Locked, since an invitation to elsewhere may give the account its password just now.
-    user = User.objects.select_for_update(no_key=True).filter(username=name).first() or User.objects.create_user(name)
-    if user.guest_of not in (None, top.id):
-        raise Invalid(
-            f"The password of {name} was set by an invitation to another metalake, so that nobody has vouched for the "
-            f"account: an operator does by a new one (manage.py set_password {name}), an issuer by a token.",
-            kind="user",
-        )
+    user = account_to_add(name, top.id)
     if Member.objects.filter(metalake_id=top.id, user=user).exists():
         raise AlreadyExists(f"User {name} already exists.", kind="user")
     row = Member.objects.create(
@@ -264,13 +257,13 @@ def set_group_users(
             policy.require(actor, operations.MANAGE_GROUPS, top)
         row = find_group(top, name)
         roles = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
-        _require_membership_of(actor, top, row, roles)
+        require_change_of(actor, top, row, roles)
         present = dict(User.objects.filter(metalake_groups=row).values_list("username", "pk"))
         fresh = {user: id for user, id in member_ids(actor, top, add).items() if user not in present}
         gone = {user: present[user] for user in remove if user in present}
         if gone:
             require_lift_of_roles(actor, roles)
-        _require_no_shedding(actor, row, list(fresh.values()))
+        require_joining(actor, row, fresh.values())
         GroupUser.objects.bulk_create(GroupUser(group_id=row.pk, user_id=user_id) for user_id in fresh.values())
         GroupUser.objects.filter(group_id=row.pk, user_id__in=gone.values()).delete()
         if gone and row.pk == top.metalake.owner_group_id:
@@ -302,24 +295,6 @@ def group_record(top: Located, row: Group, *, with_users: bool = False) -> Perso
 
 def _no_group(name: str) -> NotFound:
     return NotFound(f"Group {name} does not exist.", kind="group")
-
-
-def _require_membership_of(actor: Actor, top: Located, row: Group, roles: list[int]) -> None:
-    if row.pk == top.metalake.owner_group_id:
-        # Otherwise MANAGE_GRANTS on the metalake would let somebody make themselves its owner.
-        policy.require(actor, operations.OWN_METALAKE, top)
-    elif roles or owns_anything(row.pk):
-        policy.require(actor, operations.ASSIGN_ROLES, top)
-
-
-def _require_no_shedding(actor: Actor, row: Group, joining: list[int]) -> None:
-    """Raise Forbidden if a DENY against who joins would be shed by owning what the group owns."""
-    owned = Securable.objects.filter(owner_group_id=row.pk)
-    if joining and owned.exists() and sheds(actor, {r for id in joining for r in actor.policy.roles_of(id)}, owned):
-        raise Forbidden(
-            f"Group {row.name} owns something, and joining it would shed a DENY that {actor.name} may not lift.",
-            kind="group",
-        )
 
 
 def member_ids(actor: Actor, top: Located, names: Sequence[str]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The DENYs that were in force on what was dropped without purge: they stay with its reserved places.
 
-Whoever uses or releases such a place must be able to lift each that the new object would not have (rule 13 of
-docs/authorization.md).
+Whoever uses or releases such a place must be able to lift each that the new object would not have. Source:
+docs/authorization.md, rule 13.
 """
 
 from __future__ import annotations
