@@ -59,9 +59,7 @@ METALAKE_JOB_ENVIRONMENT = tuple(env.list("METALAKE_JOB_ENVIRONMENT", default=[]
 METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # by which jobs reach the server
 METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # runs at once, of a server or a worker
 _OF_ONE = 0 if METALAKE_BROKER_URL else max(1, METALAKE_JOBS - 1)
-METALAKE_JOBS_PER_METALAKE = max(
-    0, env.int("METALAKE_JOBS_PER_METALAKE", _OF_ONE)
-)  # of several, on all nodes; 0: no limit
+METALAKE_JOBS_PER_METALAKE = max(0, env.int("METALAKE_JOBS_PER_METALAKE", _OF_ONE))  # on all nodes; 0: no limit
 METALAKE_JOB_MEMORY = env.int("METALAKE_JOB_MEMORY", 4 * 1024 * 1024 * 1024)  # of all processes of a run
 METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are kept of what a run writes
 METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
@@ -118,8 +116,7 @@ with checking("METALAKE_SCHEMA_SEPARATOR"):
     check_separator(METALAKE_SCHEMA_SEPARATOR, METALAKE_SEPARATOR_POLICY)
 METALAKE_SEPARATOR_POLICY = SeparatorPolicy(METALAKE_SEPARATOR_POLICY)
 
-# A server that listens on loopback only may connect to loopback addresses.
-LOOPBACK = ["127.0.0.0/8", "::1"] if is_loopback(METALAKE_HOST) else []
+LOOPBACK = ["127.0.0.0/8", "::1"] if is_loopback(METALAKE_HOST) else []  # a server on loopback connects there
 METALAKE_REMOTE_ALLOW = tuple(env.list("METALAKE_REMOTE_ALLOW", default=LOOPBACK))
 METALAKE_OWN_IDENTITY = tuple(env.list("METALAKE_OWN_IDENTITY", default=[]))  # what the server's cloud identity is for
 with checking("METALAKE_REMOTE_ALLOW"):

@@ -148,13 +148,20 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
                 denied=reserved_denies.on_lineage(denies, row.lineage),
             )
         )
-    if reserved:
-        again = [(row.location, denied) for row in reserved for denied in (None, row.denied)]
-        former = ReservedPlace.objects.filter(of_catalog=target.catalog.id, location__in=[place for place, _ in again])
-        # One with other DENYs stays until somebody who may lift these releases it.
-        stale = [pk for pk, *place in former.values_list("pk", "location", "denied") if tuple(place) in again]
-        ReservedPlace.objects.filter(pk__in=stale).delete()
-        ReservedPlace.objects.bulk_create(reserved)
+    _store_again(catalog.pk, reserved)
+
+
+def _store_again(catalog_id: int, rows: list[ReservedPlace]) -> None:
+    """Store reservations in the stead of the catalog's former ones of the same places.
+
+    One with other DENYs stays, until somebody who may lift these releases it.
+    """
+    denied_at = {row.location: row.denied for row in rows}
+    former = ReservedPlace.objects.filter(of_catalog=catalog_id, location__in=denied_at)
+    stored = former.values_list("pk", "location", "denied")
+    same = [pk for pk, place, denied in stored if denied is None or denied == denied_at[place]]
+    ReservedPlace.objects.filter(pk__in=same).delete()
+    ReservedPlace.objects.bulk_create(rows)
 
 
 def _left_at(definition: dict[str, Any], with_managed: bool) -> str | None:
