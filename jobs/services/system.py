@@ -85,12 +85,7 @@ def principal_of(metalake_id: int) -> User:
             kind=Kind.CATALOG,
         )
     if strange := _of_others(metalake_id, _owner(top)):
-        what = f"The {strange[0].kind} {_full_name(strange[0])}"
-        raise Conflict(
-            f"{what} has another owner than the metalake, who would read everybody's access there: the owner of the "
-            "metalake takes it over (gcli system create).",
-            kind=Kind.CATALOG,
-        )
+        raise _not_ours(strange[0])
     return member.user
 
 
@@ -100,14 +95,33 @@ def _ours(metalake_id: int) -> Catalog | None:
 
 
 def _of_others(metalake_id: int, owner: Owner) -> list[Securable]:
-    """The system catalog and its schemas of results, as far as they are not the metalake owner's."""
+    """The system catalog, its schemas of results and what lies in these, as far as it is somebody else's.
+
+    That is: not the metalake owner's nor, of what lies in the schemas, the principal's, who makes the tables.
+    """
     catalog = _ours(metalake_id)
-    rows = Securable.objects.filter(Q(pk=catalog.pk) | Q(parent_id=catalog.pk, name__in=SCHEMAS)) if catalog else []
-    return [row for row in rows if _owner(row) != owner]
+    if catalog is None:
+        return []
+    inside = Q(parent__parent_id=catalog.pk, parent__name__in=SCHEMAS, kind__in=LEAVES)
+    rows = Securable.objects.filter(Q(pk=catalog.pk) | Q(parent_id=catalog.pk, name__in=SCHEMAS) | inside)
+    made_there = {owner, (User.objects.filter(username=PRINCIPAL).values_list("pk", flat=True).first(), None)}
+    return [row for row in rows.order_by("pk") if _owner(row) not in (made_there if row.kind in LEAVES else {owner})]
+
+
+def _not_ours(row: Securable) -> Conflict:
+    what = f"The {row.kind} {_full_name(row)} has another owner than the metalake"
+    advice = "drop it, or hand it to the owner of the metalake"
+    if row.kind not in LEAVES:
+        advice = "the owner of the metalake takes it over (gcli system create)"
+    return Conflict(f"{what}, who would read everybody's access there: {advice}.", kind=row.kind)
 
 
 def _full_name(row: Securable) -> str:
-    return CATALOG if row.kind == Kind.CATALOG else f"{CATALOG}.{row.name}"
+    names = [row.name]
+    while row.kind != Kind.CATALOG and row.parent is not None:
+        row = row.parent
+        names.insert(0, row.name)
+    return ".".join(names)
 
 
 def _require_free(actor: Actor, top: Located) -> None:
@@ -163,18 +177,12 @@ def _hand_over(actor: Actor, metalake: str, top: Located) -> list[str]:
 
     Raises Conflict for tables of others in such a schema: jobs would write into them.
     """
-    principal = User.objects.filter(username=PRINCIPAL).values_list("pk", flat=True).first()
-    owner, ours = owners.get_owner(actor, metalake, Kind.METALAKE, metalake), _owner(top.metalake)
-    made = []
-    for row in _of_others(top.id, ours):
-        for leaf in Securable.objects.filter(parent_id=row.pk, kind__in=LEAVES):
-            if _owner(leaf) not in (ours, (principal, None)):
-                what = f"The {leaf.kind} {_full_name(row)}.{leaf.name} is somebody else's"
-                raise Conflict(f"{what}, and jobs would write into it: drop it first.", kind=leaf.kind)
+    owner, rows = owners.get_owner(actor, metalake, Kind.METALAKE, metalake), _of_others(top.id, _owner(top.metalake))
+    if leaf := next((row for row in rows if row.kind in LEAVES), None):
+        raise _not_ours(leaf)
+    for row in rows:
         owners.set_owner(actor.refreshed(), metalake, Kind(row.kind), _full_name(row), owner.name, owner.type)
-        if _owner(row) != (actor.id, None):
-            made.append(f"owner of {row.kind} {_full_name(row)}")
-    return made
+    return [f"owner of {row.kind} {_full_name(row)}" for row in rows if _owner(row) != (actor.id, None)]
 
 
 def _make_principal(actor: Actor, metalake: str, top: Located) -> list[str]:

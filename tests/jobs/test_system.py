@@ -126,9 +126,18 @@ def test_whoever_owns_a_schema_of_it_reads_no_results(admin: Caller, mia: Caller
     assert mia.post("metalakes/demo/catalogs/system/schemas/audit/tables", table).status == 200
     with pytest.raises(Conflict, match=r"schema system\.audit has another owner"):
         system.principal_of(Metalake.objects.get(name="demo").pk)
-    assert "table system.audit.days is somebody else's" in admin.post(SYSTEM).message
+    assert "table system.audit.days has another owner" in admin.post(SYSTEM).message
     admin.delete("metalakes/demo/catalogs/system/schemas/audit/tables/days")
     assert admin.post(SYSTEM)["system"]["made"] == ["owner of schema system.audit"]
+
+
+def test_whoever_makes_a_table_there_before_a_job_does_reads_no_results(admin: Caller, mia: Caller) -> None:
+    admin.post(SYSTEM)
+    give("mia", Kind.CATALOG, "system", "use_catalog", "use_schema", "create_table")
+    table = {"name": "days", "columns": [{"name": "day", "type": "date"}]}
+    assert mia.post("metalakes/demo/catalogs/system/schemas/audit/tables", table).status == 200
+    with pytest.raises(Conflict, match=r"table system\.audit\.days has another owner .* drop it"):
+        system.principal_of(Metalake.objects.get(name="demo").pk)
 
 
 def test_a_catalog_that_is_made_again_is_written_to_again(admin: Caller) -> None:
