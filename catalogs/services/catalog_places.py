@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from authz.actor import Actor
 from authz.objects import by_ids
 from catalogs.models import Catalog
-from catalogs.services import reserved, storages, systems
+from catalogs.services import reserved, reserved_denies, storages, systems
 from catalogs.services.opening import provider_with_locations
 from catalogs.services.systems import System
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path
@@ -28,6 +28,11 @@ def claim_again(
     former, altered = provider_with_locations(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
     claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
     has_moved = row.storages != system.storages
+    leads_elsewhere = storages.of_properties(before) != storages.of_properties(row.properties)
+    is_left = any(not any(is_under(place, other) for other in altered.locations()) for place in former.locations())
+    if is_left or leads_elsewhere or systems.has_moved(row, system):
+        there = by_ids([row.pk])[row.pk]
+        reserved_denies.require_lift_on(actor, there, f"Leading catalog {there.name} elsewhere")
     if claimed != claims or has_moved or systems.has_moved(row, system):
         claim(actor, row, altered, system, () if has_moved else former.locations())
 

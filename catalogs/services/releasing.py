@@ -49,6 +49,7 @@ def _table(actor: Actor, ident: Address) -> Located:
 def release_former(actor: Actor, ident: Address, place_id: str) -> None:
     """Release a former place of a table, after reading the manifests of all its snapshots.
 
+    With DENYs in force on the table it stays reserved (docs/authorization.md, rule 13).
     Raises InUse while a live file of the table lies there, Conflict if others keep committing to the table.
     """
     for _ in range(ATTEMPTS):
@@ -73,6 +74,7 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
     def act(actor: Actor, fresh: Located) -> bool:
         if (fresh.id, fresh.metadata_location) != (located.id, located.metadata_location):
             return False
+        reserved.keep_left(fresh, place.location)
         if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
             raise Stale
         record(event(actor, "table.place_released", fresh, location=place.location))

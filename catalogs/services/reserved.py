@@ -11,8 +11,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from authz import operations, policy, snapshot
-from authz.actor import NOBODY, Actor
-from authz.services.ownership import Party, is_party
+from authz.actor import Actor
+from authz.services.ownership import Party, is_party, party_of
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, Mirror, ReservedPlace, Schema
 from catalogs.services import reserved_denies, storages
@@ -50,6 +50,13 @@ def keep(target: Located) -> list[ReservedPlace]:
         )
     ReservedPlace.objects.bulk_create([*of_objects, *of_catalogs])
     return of_objects
+
+
+def keep_left(table: Located, place: str) -> None:
+    """Reserve a place that a table gives up, if there are DENYs to be kept with it; in that transaction."""
+    denies = reserved_denies.denies_at(table, timezone.now())
+    rows = _places_in_catalogs(table, Securable.objects.filter(pk=table.id).values("pk"), denies)
+    ReservedPlace.objects.bulk_create(row for row in rows if row.location == place and row.denied)
 
 
 def _places_in_catalogs(target: Located, ids: QuerySet, denies: Denies) -> Iterator[ReservedPlace]:
@@ -266,10 +273,20 @@ def is_anothers(place: str, catalog: Catalog) -> bool:
 
     Its owner, not who asks: what one person may use, an entry opens to all who may load it.
     """
-    groups = [group for group in [catalog.owner_group_id] if group]
-    owner = Actor(catalog.owner_user_id or NOBODY, "", snapshot.latest(), claimed=tuple(groups))
     rows = ReservedPlace.objects.filter(overlaps([place])).exclude(of_catalog=catalog.pk)
-    return not all(may_use(owner, row) for row in _meeting(rows, catalog.pk))
+    mine = {(catalog.owner_user_id, catalog.owner_group_id)}
+    if catalog.owner_user_id is not None:
+        mine.update((None, group) for group in snapshot.latest().groups_of(catalog.owner_user_id))
+    return any(mine.isdisjoint(_may_use(row)) for row in _meeting(rows, catalog.pk))
+
+
+def _may_use(row: ReservedPlace) -> set[Party]:
+    """The former owner, and the owners of what is still there above, or the former one of its dropped catalog."""
+    catalog = by_id(row.of_catalog)
+    above = catalog or by_id(row.of_metalake)
+    former = set() if catalog else {(row.catalog_user_id, row.catalog_group_id)}
+    owners = {party_of(node) for node in above.nodes} if above else set()
+    return {(row.owner_user_id, row.owner_group_id), *former, *owners} - {(None, None)}
 
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:

@@ -153,6 +153,17 @@ def test_nor_by_releasing_the_place(ola: IcebergCaller) -> None:
     assert Caller("admin").delete(path)["released"]
 
 
+def test_nor_by_giving_up_a_former_place_of_a_table(ola: IcebergCaller) -> None:
+    place = str(ola.make_table("own", "t")["metadata"]["location"])
+    deny(Kind.SCHEMA, "lake.own")
+    move = {"action": "set-location", "location": place.rpartition("/")[0] + "/of-ola/t"}
+    assert ola.post("namespaces/own/tables/t", {"requirements": [], "updates": [move]}).status == 200
+    places = Caller("ola").get(f"{C}/schemas/own/tables/t/places")["places"]
+    (former,) = (each["id"] for each in places if each["location"] == place)
+    assert Caller("ola").delete(f"{C}/schemas/own/tables/t/places/{former}")["released"]
+    assert ReservedPlace.objects.get(location=place).denied
+
+
 def test_nor_by_making_its_catalog_anew(ola: IcebergCaller, admin: Caller, tmp_path: Any, settings: Any) -> None:
     settings.METALAKE_FILE_LOCATIONS = [str(tmp_path)]
     lake = {"warehouse": f"file://{tmp_path}/lake"}
@@ -168,6 +179,21 @@ def test_nor_by_making_its_catalog_anew(ola: IcebergCaller, admin: Caller, tmp_p
     with pytest.raises(Forbidden, match=SHED):
         make("ola")
     make("admin")
+
+
+def test_who_owned_a_catalog_sheds_nothing_by_making_it_anew(
+    ola: IcebergCaller, admin: Caller, tmp_path: Any, settings: Any
+) -> None:
+    settings.METALAKE_FILE_LOCATIONS = [str(tmp_path)]
+    lake = {"warehouse": f"file://{tmp_path}/lake"}
+    give("ola", Kind.METALAKE, "demo", "create_catalog")
+    give("ola", Kind.METALAKE, "demo", "deny select_table", role="interns")
+    for _ in range(2):
+        catalogs.create_catalog(actor("ola"), "demo", "shared", "relational", "lakehouse-iceberg", None, lake)
+        IcebergCaller("ola", catalog="shared").make_namespace("s")
+        IcebergCaller("ola", catalog="shared").make_table("s", "t")
+        owners.set_owner(actor("admin"), "demo", Kind.TABLE, "shared.s.t", "mia", "user")
+        catalogs.drop_catalog(actor("ola"), "demo", "shared", force=True)
 
 
 def test_what_lay_below_a_dropped_catalog_was_its_owner_s_to_lift(ola: IcebergCaller) -> None:

@@ -109,6 +109,8 @@ def test_a_deny_on_a_catalog_is_not_shed_by_registering_its_system_anew(mia_ther
         catalogs.drop_catalog(mia_there, "demo", "mine", force=True)
     with pytest.raises(Forbidden, match="the system of catalog mine once more would shed a DENY"):
         create(mia_there, "demo", "twice", "memory", **mine)
+    with pytest.raises(Forbidden, match="Leading catalog mine elsewhere would shed a DENY"):
+        alter(mia_there, "demo", "mine", world=f"{world.path}-elsewhere")
     give("mia", Kind.METALAKE, "demo", "manage_grants")
     assert create(mia_there, "demo", "twice", "memory", **mine)
     assert catalogs.drop_catalog(mia_there, "demo", "mine", force=True)
