@@ -55,8 +55,8 @@ def require_lift(actor: Actor, rows: Iterable[ReservedPlace], home: Located | No
 
     `home` is None for a place that is released: the next object may lie anywhere.
     """
-    kept = {_answer_depends_on(row): row for row in rows if row.denied}  # rows of one drop are nearly all alike
-    for row in kept.values():
+    distinct = {_answer_depends_on(row): row for row in rows if row.denied}  # rows of one drop are nearly all alike
+    for row in distinct.values():
         if _sheds(actor, row, row.denied or {}, home):
             raise Forbidden(f"{act} would shed a DENY that {actor.name} may not lift.", kind=kind)
 
