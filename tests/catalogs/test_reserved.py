@@ -28,10 +28,10 @@ from pyiceberg.types import LongType, NestedField
 
 from authz.actor import Actor
 from authz.callers.identity import actor_of
-from authz.models import AuditEntry, User
+from authz.models import AuditEntry, Group, User
 from authz.services import owners, people
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
-from catalogs.services import catalogs, metalakes, purging
+from catalogs.services import catalogs, metalakes, purging, reserved
 from metalake.errors import Forbidden, Invalid
 from metalake.kinds import Kind
 from metalake.models import Outbox
@@ -142,6 +142,23 @@ def test_a_group_for_which_something_is_reserved_is_joined_by_who_assigns_roles(
     assert ola.delete("namespaces/own/tables/t").status == 204
     with pytest.raises(Forbidden, match="assign roles"):
         people.set_group_users(account("mia"), "demo", "team", add=["mia"])
+
+
+def test_what_is_reserved_is_compared_with_the_owner_of_an_entry_s_catalog(ola: IcebergCaller) -> None:
+    people.add_group(account("admin"), "demo", "team")
+    people.set_group_users(account("admin"), "demo", "team", add=["mia"])
+    owners.set_owner(account("admin"), "demo", Kind.CATALOG, "lake", "team", "group")
+    place = ola.make_table("own", "t")["metadata"]["location"]
+    assert ola.delete("namespaces/own/tables/t").status == 204
+    User.objects.create_user("zoe")
+
+    def is_anothers(**owner: int) -> bool:
+        return reserved.is_anothers(place, Catalog(pk=1, **owner))
+
+    assert not is_anothers(owner_group_id=Group.objects.get(name="team").pk)
+    assert not is_anothers(owner_user_id=account("mia").id), "in the group that owns the catalog"
+    assert not is_anothers(owner_user_id=account("ola").id), "owned the table"
+    assert is_anothers(owner_user_id=account("zoe").id)
 
 
 def test_a_purge_ends_what_it_reserved(ola: IcebergCaller) -> None:
