@@ -45,10 +45,15 @@ class Output(NamedTuple):
 
 def take() -> JobRun | None:
     """Take the run whose turn it is."""
+    full: set[int] = set()
     for metalake_id, user_id in in_turn():
+        if metalake_id in full:
+            continue
         with transaction.atomic():
             hold(Lock.CHANGES, metalake_id)  # so that no other process counts its runs at the same moment
-            if has_room(metalake_id) and (run := _take_of(metalake_id, user_id)):
+            if not has_room(metalake_id):
+                full.add(metalake_id)
+            elif run := _take_of(metalake_id, user_id):
                 return run
     return None
 
@@ -152,7 +157,7 @@ def _ended(run: JobRun, status: str, exit_code: int | None, error: str) -> None:
 def lose() -> int:
     """Say of the runs whose watcher is dead that they ended; how many there were."""
     count = 0
-    lost = JobRun.objects.filter(status__in=JobRun.RUNNING, lease_until__lt=timezone.now())
+    lost = JobRun.objects.filter(finished_at=None, status__in=JobRun.RUNNING, lease_until__lt=timezone.now())
     for run in list(lost[:100]):
         status = Status.CANCELLED if run.status == Status.CANCELLING else Status.FAILED
         error = "The process that watched it is gone, and its own with it."

@@ -22,23 +22,26 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 def in_turn() -> list[tuple[int, int]]:
     """The metalakes and users whose runs wait, the next one first."""
-    under_way = Q(status__in=JobRun.RUNNING)
-    recent = JobRun.objects.filter(under_way | Q(finished_at__gt=timezone.now() - REMEMBERED)).order_by()
+    by_user = JobRun.objects.order_by().values_list("metalake_id", "user_id")
+    counts = {"running": Count("pk", filter=Q(status__in=JobRun.RUNNING)), "began": Max("started_at")}
+    oldest = Min("queued_at", filter=Q(status=JobRun.Status.QUEUED))
+    live = list(by_user.filter(finished_at=None).annotate(**counts, oldest=oldest))
+    now = timezone.now()  # with an end of the range SQLite takes the index; clocks of other nodes may be ahead
+    ended = by_user.filter(finished_at__range=(now - REMEMBERED, now + REMEMBERED)).annotate(**counts)
     running: Counter[tuple[int, ...]] = Counter()
     last: dict[tuple[int, ...], datetime] = {}
-    by_user = recent.values_list("metalake_id", "user_id")
-    for metalake, user, count, began in by_user.annotate(count=Count("pk", filter=under_way), began=Max("started_at")):
+    for metalake, user, count, began, *_ in [*live, *ended]:
         for who in ((metalake,), (metalake, user)):
             running[who] += count
             last[who] = max(last.get(who, NEVER), began or NEVER)
-    waiting = JobRun.objects.filter(status=JobRun.Status.QUEUED).order_by().values_list("metalake_id", "user_id")
 
     def turn(row: tuple[int, int, datetime]) -> tuple[object, ...]:
         metalake, user, oldest = row
         both = [each for who in ((metalake,), (metalake, user)) for each in (running[who], last.get(who, NEVER))]
         return *both, oldest
 
-    return [(metalake, user) for metalake, user, _ in sorted(waiting.annotate(Min("queued_at")), key=turn)]
+    waiting = [(metalake, user, oldest) for metalake, user, _, _, oldest in live if oldest is not None]
+    return [(metalake, user) for metalake, user, _ in sorted(waiting, key=turn)]
 
 
 def has_room(metalake_id: int) -> bool:
@@ -46,4 +49,5 @@ def has_room(metalake_id: int) -> bool:
     most = settings.METALAKE_JOBS_PER_METALAKE
     if not most or not Metalake.objects.exclude(pk=metalake_id).exists():
         return True
-    return JobRun.objects.filter(metalake_id=metalake_id, status__in=JobRun.RUNNING).count() < most
+    running = Count("pk", filter=Q(metalake_id=metalake_id, status__in=JobRun.RUNNING))
+    return bool(JobRun.objects.filter(finished_at=None).aggregate(n=running)["n"] < most)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db import OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django_celery_beat.models import PeriodicTask
 
 from authz import policy
@@ -21,6 +22,7 @@ from authz.services import people, roles
 from jobs.definition import fill
 from jobs.models import JobRun, Schedule
 from jobs.running import ledger
+from jobs.running.turns import has_room, in_turn
 from jobs.services import runs, schedules, templates
 from jobs.services.schedules import When
 from metalake.errors import Forbidden, Invalid
@@ -258,6 +260,26 @@ def test_one_metalake_leaves_a_place_to_others(admin: Caller, settings: Any) -> 
     assert taken(2) == [("other", "admin")]
     end_all()
     assert taken(2) == [("demo", "admin")]
+
+
+def test_a_full_metalake_is_asked_once_however_many_wait(other: None, settings: Any) -> None:
+    settings.METALAKE_JOBS_PER_METALAKE = 1
+    queued("demo", "admin", 2)
+    queued("demo", "mia", 1)
+    assert len(taken(1)) == 1
+    with CaptureQueriesContext(connection) as captured:
+        assert taken(1) == [] and len({user for _, user in in_turn()}) == 2
+    assert len([each for each in captured if "SAVEPOINT" in each["sql"] and "RELEASE" not in each["sql"]]) == 1
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="PostgreSQL plans by what the tables hold")
+def test_whose_turn_it_is_is_found_without_reading_all_runs(other: None) -> None:
+    queued("demo", "admin", 1)
+    with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
+        assert len(in_turn()) == 1 and has_room(Metalake.objects.get(name="demo").pk) and ledger.lose() == 0
+        asked = [each["sql"] for each in captured if "jobs_jobrun" in each["sql"]]
+        plans = [str(cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()) for sql in asked]
+    assert len(plans) == 4 and all("SEARCH jobs_jobrun USING INDEX run_finished" in plan for plan in plans)
 
 
 @pytest.mark.skipif("connection.vendor == 'sqlite'", reason="not offered: it has one writer")
