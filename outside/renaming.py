@@ -19,6 +19,7 @@ from catalogs.services import chains, finding, places
 from catalogs.services import free_names as naming
 from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
+from catalogs.services.pointers import as_home
 from catalogs.services.renaming import rename_row
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.hierarchy import check_segment
@@ -52,7 +53,7 @@ def rename(actor: Actor, table: Located, target: Address, *, require_shown: Show
     provider, place, target_schema = provider_at(table), None, table.above()
     if elsewhere:
         target_schema = home = lookup.find(actor, target.of_schema())
-        policy.require(actor, operations.OPERATIONS[f"create_{kind}"], home)
+        as_home(actor, home, operations.OPERATIONS[f"create_{kind}"])
         place = place_to_make(actor, home, provider)
         if place is None:
             asked_now(actor, home)
@@ -83,7 +84,7 @@ def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
     if home.id == table.nodes[-2].id:
         return recheck(actor, table, _asked(table.kind, moves=False))
     fresh = recheck(actor, table, _asked(table.kind, moves=True))
-    policy.require(actor, operations.OPERATIONS[f"create_{table.kind}"], home)
+    as_home(actor, home, operations.OPERATIONS[f"create_{table.kind}"])
     ownership.require_no_escape(actor, fresh, home)
     return fresh
 

@@ -18,7 +18,7 @@ from catalogs.services import commits, purging, shared_folders
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Locks, write_to
-from catalogs.services.pointers import current_record, find_table
+from catalogs.services.pointers import as_home, current_record, find_table
 from catalogs.services.removal import remove
 from catalogs.services.renaming import rename_row
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
@@ -97,7 +97,7 @@ class ManagedTables(TableStore):
             require_enabled(fresh)
             home = find(actor, target.of_schema())
             if moves:
-                policy.require(actor, operations.CREATE_TABLE, home)
+                as_home(actor, home, operations.CREATE_TABLE)
             return [(home, Lock.HANGS), (fresh, Lock.MOVES)]
 
         def act(actor: Actor, home: Located, fresh: Located) -> Located:

@@ -13,6 +13,7 @@ from authz.callers.accounts import account_of
 from catalogs.lookup import find
 from catalogs.models import Schema
 from catalogs.services.changes import require_enabled
+from catalogs.services.homes import check_home
 from catalogs.stores import offers_of
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
@@ -121,12 +122,10 @@ _SCHEMAS = (
 
 def _require_create(actor: Actor, chain: Chain) -> None:
     """Check the right to create; missing levels inherit from the nearest existing parent, so it is checked there."""
-    if policy.uses(actor, operations.CREATE_SCHEMA, chain.parent):
-        return
-    makes_parents = len(chain.missing) > 1
-    if makes_parents and policy.uses(actor, operations.BOOTSTRAP_SCHEMA, chain.parent):
-        return
-    raise Forbidden(f"{actor.name} may not create schema {chain.path.logical()}.", kind=Kind.SCHEMA)
+    asked = [operations.CREATE_SCHEMA, *[operations.BOOTSTRAP_SCHEMA] * (len(chain.missing) > 1)]
+    if not any(policy.uses(actor, operation, chain.parent) for operation in asked):
+        raise Forbidden(f"{actor.name} may not create schema {chain.path.logical()}.", kind=Kind.SCHEMA)
+    check_home(actor, chain.parent)
 
 
 def make(actor: Actor, chain: Chain, comment: str | None, properties: dict[str, str]) -> list[Schema]:

@@ -24,6 +24,7 @@ from catalogs.services import claims, finding, places, reserved
 from catalogs.services.changes import require_enabled
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Locks, write_to
+from catalogs.services.homes import check_home
 from catalogs.services.opening import files_of
 from catalogs.table_stores import NewState, Prepared, TableRecord
 from formats.iceberg.table_locations import effective_locations
@@ -71,18 +72,20 @@ def current_content(located: Located) -> bytes:
 
 def require_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
     """The schema to create something in, after checking the right. A hidden one is answered like a missing one."""
-    return _as_home(actor, find(actor, ident.of_schema()), asks)
+    return as_home(actor, find(actor, ident.of_schema()), asks)
 
 
-def _as_home(actor: Actor, home: Located, asks: Operation) -> Located:
+def as_home(actor: Actor, home: Located, asks: Operation) -> Located:
+    """The schema, after checking that the actor may make something in it, or move it there."""
     policy.require(actor, asks, home)
     require_enabled(home)
+    check_home(actor, home)
     return home
 
 
 def meet_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
     """As `require_home`, but a schema without a row is looked up in its own system. Not for use in a transaction."""
-    return _as_home(actor, finding.find_schema(actor, ident), asks)
+    return as_home(actor, finding.find_schema(actor, ident), asks)
 
 
 @dataclass(frozen=True)

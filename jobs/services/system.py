@@ -22,7 +22,7 @@ from authz.services.entries import Ask
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, schemas
 from jobs.models import SystemCatalog
-from metalake.errors import AlreadyExists, Conflict, NotFound
+from metalake.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from metalake.kinds import LEAVES, CatalogType, Kind
 from metalake.lineage import Address, Located, Node
 from metalake.models import Metalake, Securable
@@ -87,6 +87,21 @@ def principal_of(metalake_id: int) -> User:
     if strange := _of_others(metalake_id, _owner(top)):
         raise _not_ours(strange[0])
     return member.user
+
+
+def check_home(actor: Actor, home: Located) -> None:
+    """Raise Forbidden if the actor would make or move something in a system catalog, and own what jobs write into."""
+    top = Located(nodes=home.nodes[:1])
+    if home.catalog.name != CATALOG or actor.name == PRINCIPAL:
+        return
+    if policy.permits(actor, operations.CREATE_SYSTEM_CATALOG, top):
+        return
+    if SystemCatalog.objects.filter(catalog_id=home.catalog.id).exists():
+        raise Forbidden(
+            f"{actor.name} makes nothing in the system catalog, where only jobs and the owner of the metalake do: "
+            "choose another catalog.",
+            kind=home.kind,
+        )
 
 
 def _ours(metalake_id: int) -> Catalog | None:

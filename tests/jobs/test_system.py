@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import pytest
 from django.apps import apps
 
+from authz.callers.identity import issue_token
 from authz.models import Token, User
 from authz.services import invitations, owners, people
 from catalogs.models import Catalog
+from catalogs.services import tables
 from jobs.models import SystemCatalog
 from jobs.services import system
-from metalake.errors import Conflict, NotFound
+from metalake.errors import Conflict, Forbidden, NotFound
 from metalake.kinds import Kind
+from metalake.lineage import Address
 from metalake.models import Metalake, Securable
 from metalake_client.engines.spark_pairs import PAIRS
 from tests.catalogs.callers import Caller
@@ -22,10 +26,16 @@ from tests.demo import actor, add_member, give
 from tests.jobs.bodies import RUNS
 from tests.jobs.conftest import Write
 from tests.jobs.test_runs import ran
+from tests.views_mgmt.conftest import body
+from views_mgmt.services import views
 
 pytestmark = pytest.mark.store
 
 SYSTEM = "metalakes/demo/system"
+SCHEMAS = "metalakes/demo/catalogs/system/schemas"
+AUDIT = f"{SCHEMAS}/audit"
+DAYS = {"name": "days", "columns": [{"name": "day", "type": "date"}]}
+VIEW = body("shown")
 ALL = [
     "catalog system", "schema system.access", "schema system.audit", "schema system.lineage", "user system-jobs",
     "role system-jobs", "role system-jobs of system-jobs",
@@ -80,7 +90,7 @@ def test_a_catalog_that_was_prepared_is_not_adopted(admin: Caller, mia: Caller) 
     give("mia", Kind.METALAKE, "demo", "create_catalog")
     catalog = {"name": "system", "type": "relational", "provider": "lakehouse-iceberg"}
     mia.post("metalakes/demo/catalogs", catalog | {"properties": {"system-catalog": "true"}})
-    mia.post("metalakes/demo/catalogs/system/schemas", {"name": "access"})
+    assert mia.post(SCHEMAS, {"name": "access"}).status == 200
     mia.send("PUT", "metalakes/demo/owners/catalog/system", {"name": "admin", "type": "USER"})
     people.add_user(actor("admin"), "demo", system.PRINCIPAL)
     refused = admin.post(SYSTEM)
@@ -120,24 +130,39 @@ def test_the_system_catalog_follows_the_metalake_to_its_owner(admin: Caller, mia
 
 def test_whoever_owns_a_schema_of_it_reads_no_results(admin: Caller, mia: Caller) -> None:
     admin.post(SYSTEM)
-    give("mia", Kind.CATALOG, "system", "use_catalog", "use_schema", "create_schema", "create_table")
-    admin.send("PUT", "metalakes/demo/owners/schema/system.audit", {"name": "mia", "type": "USER"})
-    table = {"name": "days", "columns": [{"name": "day", "type": "date"}]}
-    assert mia.post("metalakes/demo/catalogs/system/schemas/audit/tables", table).status == 200
-    with pytest.raises(Conflict, match=r"schema system\.audit has another owner"):
-        system.principal_of(Metalake.objects.get(name="demo").pk)
+    assert admin.post(f"{AUDIT}/tables", DAYS).status == 200
+    for what in ("table/system.audit.days", "schema/system.audit"):
+        admin.send("PUT", f"metalakes/demo/owners/{what}", {"name": "mia", "type": "USER"})
+        with pytest.raises(Conflict, match=f"{what.replace('/', ' ')} has another owner"):
+            system.principal_of(Metalake.objects.get(name="demo").pk)
     assert "table system.audit.days has another owner" in admin.post(SYSTEM).message
-    admin.delete("metalakes/demo/catalogs/system/schemas/audit/tables/days")
+    admin.delete(f"{AUDIT}/tables/days")
     assert admin.post(SYSTEM)["system"]["made"] == ["owner of schema system.audit"]
 
 
-def test_whoever_makes_a_table_there_before_a_job_does_reads_no_results(admin: Caller, mia: Caller) -> None:
+def test_others_make_nothing_where_jobs_write_nor_move_it_there(admin: Caller, mia: Caller) -> None:
+    """A job makes its tables long after its run was prepared: whoever came between would own what it writes."""
     admin.post(SYSTEM)
-    give("mia", Kind.CATALOG, "system", "use_catalog", "use_schema", "create_table")
-    table = {"name": "days", "columns": [{"name": "day", "type": "date"}]}
-    assert mia.post("metalakes/demo/catalogs/system/schemas/audit/tables", table).status == 200
-    with pytest.raises(Conflict, match=r"table system\.audit\.days has another owner .* drop it"):
-        system.principal_of(Metalake.objects.get(name="demo").pk)
+    admin.post(SCHEMAS, {"name": "hers"})
+    admin.post(f"{SCHEMAS}/hers/tables", DAYS)
+    admin.post(f"{SCHEMAS}/hers/views", VIEW)
+    admin.send("PUT", "metalakes/demo/owners/schema/system.hers", {"name": "mia", "type": "USER"})
+    admin.delete(f"{SCHEMAS}/lineage")
+    give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "create_schema", "create_table", "create_view")
+    for path, asked in ((f"{AUDIT}/tables", DAYS), (f"{AUDIT}/views", VIEW), (SCHEMAS, {"name": "lineage"})):
+        refused = mia.post(path, asked)
+        assert refused.status == 403 and "only jobs and the owner" in refused.message, path
+    here = Address(metalake="demo", catalog="system", schema="audit", leaf="days")
+    shown = replace(here, leaf="shown", leaf_kind=Kind.VIEW)
+    for change in (
+        lambda who: tables.register_table(who, here, "file:///lake/days/v1.metadata.json"),
+        lambda who: tables.rename_table(who, replace(here, schema="hers"), here),
+        lambda who: views.rename_view(who, replace(shown, schema="hers"), shown),
+    ):
+        with pytest.raises(Forbidden, match="only jobs"):
+            change(actor("mia"))
+    token = issue_token(User.objects.get(username=system.PRINCIPAL), "job 1")
+    assert Caller("").post(f"{AUDIT}/tables", DAYS, Authorization=f"Bearer {token}").status == 200
 
 
 def test_a_catalog_that_is_made_again_is_written_to_again(admin: Caller) -> None:

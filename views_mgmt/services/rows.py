@@ -11,6 +11,7 @@ from catalogs.services import finding
 from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free_for_rename
 from catalogs.services.holding import Locks, write_to
+from catalogs.services.pointers import as_home
 from catalogs.services.removal import remove
 from catalogs.services.renaming import rename_row
 from catalogs.stores import offers_of
@@ -39,7 +40,7 @@ def locate_for_rename(actor: Actor, source: Address, target: Address) -> Locks:
     require_enabled(fresh)
     home = lookup.find(actor, target.of_schema())
     if moves:
-        policy.require(actor, operations.CREATE_VIEW, home)
+        as_home(actor, home, operations.CREATE_VIEW)
     return [(home, Lock.HANGS), (fresh, Lock.MOVES)]
 
 
