@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from authz.actor import Actor
 from authz.objects import by_ids
+from catalogs.lookup import by_id
 from catalogs.models import Catalog
 from catalogs.services import reserved, reserved_denies, storages, systems
 from catalogs.services.opening import provider_with_locations
@@ -31,7 +32,8 @@ def claim_again(
     leads_elsewhere = storages.of_properties(before) != storages.of_properties(row.properties)
     is_left = any(not any(is_under(place, other) for other in altered.locations()) for place in former.locations())
     if is_left or leads_elsewhere or systems.has_moved(row, system):
-        there = by_ids([row.pk])[row.pk]
+        there = by_id(row.pk)
+        assert there is not None
         reserved_denies.require_lift_on(actor, there, f"Leading catalog {there.name} elsewhere")
     if claimed != claims or has_moved or systems.has_moved(row, system):
         claim(actor, row, altered, system, () if has_moved else former.locations())

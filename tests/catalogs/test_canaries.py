@@ -79,6 +79,7 @@ def world(
     monkeypatch.setattr(import_string(planting.of), "settings", planting.settings)
     monkeypatch.setattr(remote, "_pause", lambda failure, attempt: 0.0)  # nobody is there at the next attempt either
     settings.METALAKE_EVENT_LOG = str(tmp_path / "events")
+    settings.METALAKE_OWN_IDENTITY = ("glue://server/eu-central-1", "http://127.0.0.1:1")
     settings.METALAKE_SECRET_KEYS_FILE = tmp_path / "ring"
     kept = canaries(1)
     planted = {f"flights{number}": kept[number::CATALOGS] for number in range(CATALOGS)}

@@ -177,6 +177,7 @@ def test_with_spark_on_a_metastore(server: MetalakeServer, hms: HiveMetastore, i
 def test_only_what_is_served_is_listed(server: MetalakeServer, hms: HiveMetastore, glue: Glue) -> None:
     plain = register(server, "hive", {"metastore.uris": hms.uri})
     without = register(server, "hive", {"metastore.uris": hms.uri, "list-all-tables": "false"})
+    glue.create_bucket("lake")
     in_glue = register(server, "glue", glue_settings(glue))
     listed = {name: endpoints(server, name) for name in ("lake", plain, without, in_glue)}
     assert any("views" in each for each in listed["lake"])

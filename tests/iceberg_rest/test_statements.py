@@ -53,7 +53,7 @@ def test_writes_take_few_statements_at_any_depth_with_any_roles(
         "commit": statements(owner, "POST", f"{tables}/t", {"requirements": [], "updates": [PROPERTY]}),
         "drop": statements(owner, "DELETE", f"{tables}/t"),
     }
-    assert taken == {"namespace": 8, "table": 10, "commit": 7, "drop": 11}, "on both databases"
+    assert taken == {"namespace": 8, "table": 10, "commit": 7, "drop": 12}, "on both databases"
 
 
 def statements(caller: Caller, method: str, path: str, body: Any = None) -> int:

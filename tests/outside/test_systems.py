@@ -161,7 +161,8 @@ def glue(**properties: str) -> GlueProvider:
     return GlueProvider(1, {"aws-region": "eu-central-1"} | {k.replace("_", "-"): v for k, v in properties.items()})
 
 
-def test_a_glue_catalog_is_its_account_and_region(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_glue_catalog_is_its_account_and_region(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    settings.METALAKE_OWN_IDENTITY = ("glue://server/eu-central-1",)
     monkeypatch.setattr(GlueClient, "account", lambda self: "123456789012")
     account = "glue://123456789012/eu-central-1"
     assert glue(aws_glue_catalog_id="123456789012").system() == [account]

@@ -182,6 +182,7 @@ def test_what_is_shown_is_told_without_definitions(
     actor: Actor, filter: str, iceberg: bool, expected: set[str]
 ) -> None:
     properties = {"aws-region": "eu-central-1", "table-type-filter": filter}
+    properties |= {"aws-access-key-id": "AKIAIOSFODNN7EXAMPLE", "aws-secret-access-key": "sesame"}
     catalogs.create_catalog(actor, "demo", "lake-of-glue", "relational", "glue", None, properties)
     catalog = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue"))
     provider, now = provider_at(catalog), timezone.now()
