@@ -24,13 +24,27 @@ SECRET_PARTS = (
     "keytab", "kerberosticket", "webhook",  # whoever has its URL can call it
 )  # fmt: skip
 KEYS = (
-    "encryption", "sign", "signing", "master", "sse", "customer", "ssh", "pem", "cert", "certificate", "tls", "ssl",
-    "rsa", "aes", "client", "server", "auth", "deploy", "host", "service", "subscription",
+    "encryption", "sign", "signing", "master", "sse", "ssecustomer", "ssh", "pem", "cert", "certificate", "tls", "ssl",
+    "rsa", "aes", "client", "server", "auth", "deploy", "subscription",
 )  # fmt: skip
-SECRET_ENDINGS = (*(f"{of}key" for of in KEYS), "signature", "private", "httpauth", "proxyauth")
+PRIVATE = ("key", "pem", "cert", "certificate", "ssh", "tls", "ssl", "rsa")
+PINS = ("user", "card", "hsm", "slot", "login", "pkcs11")
+SECRET_ENDINGS = (
+    *(f"{of}key" for of in KEYS),
+    *(f"{of}private" for of in PRIVATE),
+    *(f"{of}pin" for of in PINS),
+    "signature",
+    "httpauth",
+    "proxyauth",
+)
+# What says how something is kept or made, and ends a key.
+HARMLESS = re.compile(
+    r"(?:(?:sort|schema|data|method|function)signature|"
+    r"cookie(?:domain|path|name|secure|samesite|httponly|maxage|lifetime|policy|enabled))$"
+)
 SHORT = 100  # characters of a key about which the answer is remembered
 SECRET_WORDS = {
-    "pwd", "pw", "pass", "pin", "sas", "ugi", "cred", "creds", "pem", "ppk", "pfx", "psk", "otp", "jwt", "pat", "dsn",
+    "pwd", "pw", "pass", "sas", "ugi", "cred", "creds", "pem", "ppk", "pfx", "psk", "otp", "jwt", "pat", "dsn",
     "sig",
 }  # fmt: skip
 
@@ -113,7 +127,7 @@ def _short_key_names_secret(key: str) -> bool:
 
 def _has_secret_words(key: str) -> bool:
     key = key.partition(".column.")[0]  # what follows is the name of a table's column
-    letters = re.sub(r"[\W_]", "", key).lower().removesuffix("s")
-    if letters.endswith(SECRET_ENDINGS) or any(part in letters for part in SECRET_PARTS):
+    letters = HARMLESS.sub("", re.sub(r"[\W_]", "", key).lower().removesuffix("s"))
+    if letters == "pin" or letters.endswith(SECRET_ENDINGS) or any(part in letters for part in SECRET_PARTS):
         return True
     return not SECRET_WORDS.isdisjoint(word.lower() for word in WORD.findall(key))

@@ -2,7 +2,7 @@
 
 A FileIO is built from the catalog's own settings alone: a table's properties never choose a class, an endpoint
 or a key. Files of this machine are read and written by system calls; what speaks with a remote storage is given
-(providers/reaching/clients.py) and imported for the first file there.
+(providers/reaching/storage.py) and imported for the first file there.
 """
 
 from __future__ import annotations

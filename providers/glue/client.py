@@ -126,8 +126,10 @@ def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
         raise _unavailable(message, retryable=False) from None
     except NOT_SENT as failure:
         raise _unavailable(f"AWS Glue cannot be reached ({type(failure).__name__}).") from None
-    except ProviderBusy as busy:  # its answer is not read to the end
-        raise busy if _is_read(operation) else OutcomeUnknown(busy.message, kind="catalog") from None
+    except (ProviderBusy, ProviderTimeout) as cut:  # its answer is not read to the end
+        raise cut if _is_read(operation) else OutcomeUnknown(cut.message, kind="catalog") from None
+    except TooHeavy as heavy:
+        raise _lost(f"The answer of AWS Glue to {operation} {heavy}.", operation, retryable=False) from None
     except aws.BotoCoreError as failure:
         raise _silence(failure, operation) from None
 
@@ -139,8 +141,6 @@ def _silence(failure: aws.BotoCoreError, operation: str) -> MetalakeError:
         if not _is_read(operation):
             return OutcomeUnknown(f"AWS Glue did not answer {operation} in time.", kind="catalog")
         return ProviderTimeout(f"AWS Glue did not answer {operation} in time.", kind="catalog")
-    if isinstance(heavy := failure.kwargs.get("error"), TooHeavy):
-        return _lost(f"The answer of AWS Glue to {operation} {heavy}.", operation, retryable=False)
     return _lost(f"AWS Glue ended the connection without an answer to {operation}.", operation)
 
 

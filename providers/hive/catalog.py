@@ -20,6 +20,7 @@ from providers.hive_like.catalog import HiveLikeCatalog
 from providers.hive_like.meaning import MADE_HERE
 from providers.hive_like.places import HiveLikePlaces
 from providers.places import require_no_metadata_host
+from providers.reaching.answers import places_returned
 from providers.reaching.endpoints import Endpoint
 from providers.reaching.metastores import check_metastores, parse_metastores, systems_at, systems_named
 
@@ -94,7 +95,8 @@ class HiveCatalog(HiveLikeCatalog):
         check_metastores(self.properties[URIS])
         metastore = connect(self.endpoints)
         try:
-            read_database(metastore, "default")
+            with places_returned():
+                read_database(metastore, "default")
         except NotFound:
             pass  # it is a metastore all the same
         finally:

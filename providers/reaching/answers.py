@@ -22,6 +22,7 @@ PATIENCE = 5.0  # seconds that a call waits for a place
 
 _changed = threading.Condition()
 _places: dict[int, str] = {}  # the thread that holds a place -> the system that it calls
+_thread = threading.local()  # `returns`: whether it is in a block after which its place is given back
 
 
 class TooHeavy(Exception):
@@ -51,20 +52,24 @@ class Scale:
 
 @contextmanager
 def places_returned() -> Iterator[None]:
-    """Give back, after the block, the place that this thread took in it."""
-    thread = threading.get_ident()
-    is_nested = thread in _places
+    """Give back, after the block, the place that this thread took in it; of nested blocks, after the first."""
+    if getattr(_thread, "returns", False):
+        yield
+        return
+    _thread.returns = True
     try:
         yield
     finally:
-        if not is_nested:
-            with _changed:
-                _places.pop(thread, None)
-                _changed.notify_all()
+        _thread.returns = False
+        with _changed:
+            _places.pop(threading.get_ident(), None)
+            _changed.notify_all()
 
 
 def _take_place(system: str) -> None:
     thread = threading.get_ident()
+    if not getattr(_thread, "returns", False):
+        raise RuntimeError(f"The answer of {system} is read outside of places_returned().")
     with _changed:
         if thread in _places:
             return

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache, partial
-from socket import IPPROTO_TCP, TCP_NODELAY, socket
+from socket import IPPROTO_TCP, TCP_NODELAY
+from ssl import SSLContext
+from time import monotonic
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from botocore import UNSIGNED
 from botocore.awsrequest import (
@@ -28,13 +31,16 @@ from botocore.httpsession import URLLib3Session
 from botocore.loaders import create_loader
 from botocore.session import Session
 
-from metalake.errors import Invalid, MetalakeError
-from providers.reaching.answers import PART, Scale
+from metalake.errors import Invalid, MetalakeError, ProviderTimeout
+from providers.deadline import require_time
+from providers.reaching import timed
+from providers.reaching.answers import PART, Scale, TooHeavy
 from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, check_endpoint, connect, parse_endpoint
 from providers.reaching.identity import ROLE
 
 SCHEMES = ("https", "http")
 CHUNK = 64 * 2**10
+BEGINNINGS = (b"{", b"[", b"<", b"=")  # of the parts of JSON, and of XML's elements and attributes
 # Connections that stay open for the next call, and small requests that do not wait for more to send.
 SENDING: dict[str, Any] = {"max_pool_connections": 16, "socket_options": [(IPPROTO_TCP, TCP_NODELAY, 1)]}
 REGION = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -120,8 +126,8 @@ def aws_client(
     """A client that makes each call once, unless told otherwise: no redirects or proxies; the times are seconds.
 
     Raises Invalid for an unknown region or a malformed endpoint. Its calls raise botocore's exceptions, but Invalid for
-    an address that the server does not connect to and ProviderUnavailable if no connection was made. Without keys it is
-    anonymous, or has with `own_identity` what botocore's default chain finds, which may call this machine's metadata
+    an address that the server does not connect to, ProviderUnavailable if no connection was made, ProviderTimeout if
+    all of the answer took too long, TooHeavy, and ProviderBusy before a heavy one. Without keys it is anonymous, or has with `own_identity` what botocore's default chain finds, which may call this machine's metadata
     service. Reuse the client: it is safe to share between threads, and making one takes longer than a call.
     """
     check_region(service, region, endpoint)
@@ -193,13 +199,25 @@ class CheckedSession(URLLib3Session):
         super().__init__(**options)
         self._manager.pool_classes_by_scheme = TRUSTED_POOLS if trusted else POOLS
 
+    def _get_ssl_context(self) -> SSLContext:
+        context: SSLContext = super()._get_ssl_context()
+        context.sslsocket_class = timed.TimedTLSSocket
+        return context
+
     def answer(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        """What the client's retries take for final: an answer, and what is not one of botocore's exceptions."""
+        require_time()
+        began = monotonic()
         try:
             return self.send(request)
         except HTTPClientError as failure:
             refused = failure.kwargs.get("error")
-            if isinstance(refused, MetalakeError):
+            if isinstance(refused, MetalakeError | TooHeavy):
                 raise refused from None
+            if monotonic() - began >= timed.ANSWER_SECONDS:
+                host = urlsplit(request.url).netloc
+                message = f"The answer of {host} was not whole after {timed.ANSWER_SECONDS:g} seconds."
+                raise ProviderTimeout(message, kind="catalog") from None
             raise
 
 
@@ -211,9 +229,15 @@ class _Checked:
     port: int
     timeout: float
     socket_options: list[tuple[int, int, int]] | None
+    sock: timed.TimedSocket | timed.TimedTLSSocket | None
 
-    def _new_conn(self) -> socket:
-        connection = connect(self._dns_host, self.port, seconds=self.timeout, trusted=self.trusted)
+    def request(self, *given: Any, **named: Any) -> None:
+        if self.sock is not None:  # else one is made now
+            self.sock.until = monotonic() + timed.ANSWER_SECONDS
+        super().request(*given, **named)  # type: ignore[misc]
+
+    def _new_conn(self) -> timed.TimedSocket:
+        connection = timed.timed(connect(self._dns_host, self.port, seconds=self.timeout, trusted=self.trusted))
         for option in self.socket_options or ():
             connection.setsockopt(*option)
         sys.audit("http.client.connect", self, self._dns_host, self.port)
@@ -236,17 +260,18 @@ class _Bounded:
     """A mixin for urllib3's pools that follows no redirects, and weighs what is answered."""
 
     host: str
+    port: int
 
     def urlopen(self, *args: Any, **options: Any) -> Any:
         response = super().urlopen(*args, **options | {"redirect": False})  # type: ignore[misc]
-        response.stream = partial(_weighed, Scale(f"{self.host} {id(self)}"), response.stream)
+        response.stream = partial(_weighed, Scale(f"{self.host}:{self.port}"), response.stream)
         return response
 
 
 def _weighed(scale: Scale, stream: Callable[[int], Iterator[bytes]]) -> Iterator[bytes]:
     """The body in chunks. Raises TooHeavy and ProviderBusy."""
     for chunk in stream(CHUNK):
-        scale.add(len(chunk) + PART * (chunk.count(b"{") + chunk.count(b"[")))
+        scale.add(len(chunk) + PART * sum(map(chunk.count, BEGINNINGS)))
         yield chunk
 
 

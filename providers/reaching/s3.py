@@ -11,15 +11,16 @@ from io import SEEK_END, BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ParamValidationError
 
 from formats.iceberg.storage import Refused
-from metalake.errors import ProviderUnavailable
-from providers.reaching.answers import places_returned
+from metalake.errors import Invalid, ProviderUnavailable
+from providers.reaching.answers import TooHeavy, places_returned
 from providers.reaching.aws import Keys, Role, aws_client
 from providers.reaching.identity import ADVICE
 
 ATTEMPTS = 3
+MOST_PAGES, PAGE = 50, 100  # of the listing of a folder, and objects of one
 # Hosts below which the bucket may be a part of the host name; elsewhere that would be a host that was not checked.
 BUCKET_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com")
 MISSING = {"404", "NoSuchKey", "NoSuchBucket"}
@@ -70,10 +71,13 @@ class S3Files:
         self.ask("delete_object", location)
 
     def holds_files(self, location: str) -> bool:
-        """Whether anything but the empty objects that stand for folders lies below a folder."""
-        bucket, key = _parts(location)
-        asked = {"Prefix": f"{key}/" if key else ""}
-        while True:
+        """Whether anything but the empty objects that stand for folders lies below a folder.
+
+        Also where that is not known because there are too many of these.
+        """
+        bucket, key = _parts(location.rstrip("/"))
+        asked: dict[str, Any] = {"Prefix": f"{key}/" if key else "", "MaxKeys": PAGE}
+        for _ in range(MOST_PAGES):
             try:
                 page = self.ask("list_objects_v2", f"s3://{bucket}", **asked)
             except FileNotFoundError:
@@ -82,7 +86,8 @@ class S3Files:
                 return True
             if not page.get("IsTruncated"):
                 return False
-            asked["ContinuationToken"] = page["NextContinuationToken"]
+            asked["ContinuationToken"] = page.get("NextContinuationToken", "")
+        return True
 
     def ask(self, operation: str, location: str, **given: Any) -> Any:
         """The answer about an object or, if the location is a bucket, about that. Raises FileNotFoundError."""
@@ -108,6 +113,11 @@ class S3Files:
             if code in REFUSED:
                 raise PermissionError from None
             raise Refused(f"HTTP status {code}" if code.isdigit() else code) from None
+        except TooHeavy as heavy:
+            message = f"The storage's answer about {location} {heavy}."
+            raise ProviderUnavailable(message, kind="storage", retryable=False) from None
+        except (ParamValidationError, UnicodeEncodeError):
+            raise Invalid(f"Location {location!r:.200} has a bucket or a key that S3 does not take.") from None
 
 
 class S3File:
@@ -131,7 +141,12 @@ class S3File:
         return True
 
     def open(self) -> _Stream:
-        return _Stream(self._files.ask("get_object", self._location))
+        answer = self._files.ask("get_object", self._location)
+        if answer.get("ContentLength", -1) >= 0:
+            return _Stream(answer)
+        answer["Body"].close()
+        message = f"The storage does not say how long {self._location} is (Content-Length), so that it is not read."
+        raise ProviderUnavailable(message, kind="storage", retryable=False)
 
     def create(self, overwrite: bool = False) -> _Upload:
         if not overwrite and self._is_there("head_object"):

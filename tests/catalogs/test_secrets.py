@@ -31,6 +31,7 @@ SECRET_KEYS = [
     "request.signature", "kafka.sasl.jaas.config", "kerberos.keytab-uri", "shared-access-policy", "db.connStr", "dsn",
     "pin",
     "creds", "db.cred", "pw", "tls.psk", "github.pat", "jwt", "x.sig", "privkey", "rsa.private", "door-passcode",
+    "host.ssh_key", "signing.key", "session.cookie", "cookies", "auth.cookie.secret.name", "x-amz-signature", "hsm.pin",
 ]  # fmt: skip
 
 PUBLIC_KEYS = [
@@ -47,7 +48,8 @@ PUBLIC_KEYS = [
     "write.parquet.bloom-filter-enabled.column.token", "write.metadata.metrics.column.client_key", "pinned", "spinner",
     "client.pool-size", "cache-enabled", "io-impl", "catalog-backend", "design", "pattern", "headers", "certificate",
     "gcs.project-id", "impersonation-enable", "authentication.impersonation-enable", "rest.auth.type",
-    "hive.exec.pre.hooks",
+    "hive.exec.pre.hooks", "sort.signature", "is.private", "access.private", "cookie.domain", "cookie-max-age",
+    "geo.pin", "s3.delete.tags.pin", "host.key", "service.key", "customer.key", "customer-keys",
     "transient_lastDdlTime", "spark.sql.sources.schema.part.0", "totalSize", "serialization.format", "field.delim",
     *(
         name

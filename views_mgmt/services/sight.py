@@ -28,7 +28,7 @@ Reads = dict[str, set[Names] | None]
 
 def show_to(actor: Actor, metalake: Located, findings: Sequence[ViewFinding]) -> None:
     """Leave in these findings, which are not to be saved then, what the actor may be told."""
-    if policy.permits(actor, operations.ALTER_METALAKE, metalake):
+    if not findings or policy.permits(actor, operations.ALTER_METALAKE, metalake):
         return
     sight = _Sight(actor, metalake)
     reads = sight.reads_of(each.view_id for each in findings)

@@ -217,7 +217,7 @@ def _look_up(
         for source in reading.sources or ():
             addresses = tuple(addresses_of(view, source, each))
             if addresses not in known:
-                is_too_many = len(known) >= MOST_SOURCES
+                is_too_many = len(known) >= MOST_SOURCES or time.monotonic() >= until
                 known[addresses] = (
                     Read(source, reason=NOT_LOOKED_UP) if is_too_many else _load(actor, source, addresses)
                 )

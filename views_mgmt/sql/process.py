@@ -35,6 +35,7 @@ CALLERS = threading.BoundedSemaphore(WITH_WAITING + 1)  # threads of this proces
 IN_BACKGROUND = Places("reading of SQL in the background", 1)  # one more: nobody's place is taken by what nobody awaits
 PATIENCE = 1.0  # seconds to wait for such a place
 MOST_AT_ONCE = 2 * 1024 * 1024  # characters of SQL of one call; what is beyond is not read
+MOST_TEXT = 4 * 1024 * 1024  # bytes of all the program is given; what is beyond is read without columns
 
 YOURS = "SQL is read for you already; nothing was changed. Try again once that is answered."
 BUSY = "The server reads the SQL of other views now; nothing was changed. Try again."
@@ -61,7 +62,7 @@ class Question:
 
     def as_json(self) -> dict[str, Any]:
         columns_of = [
-            [[source.catalog, source.schema, source.name], dict(columns)] for source, columns in self.columns_of.items()
+            [[source.catalog, source.schema, source.name], columns] for source, columns in self.columns_of.items()
         ]
         return {**vars(self), "columns_of": columns_of}
 
@@ -120,13 +121,20 @@ def _ask(questions: Sequence[Mapping[str, Any]], by: Asker | None, until: float)
 
 
 def _lines(questions: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """The questions as lines of JSON, as many as may be asked at once."""
-    size = 0
+    """The questions as lines of JSON, as many as may be asked at once, and with columns as far as there is room."""
+    size = given = 0
     for question in questions:
         size += len(question["sql"])
         if size > MOST_AT_ONCE:
             return
-        yield json.dumps(question).encode() + b"\n"
+        line = _line(question, with_columns=given <= MOST_TEXT)
+        given += len(line)
+        yield line if given <= MOST_TEXT else _line(question, with_columns=False)
+
+
+def _line(question: Mapping[str, Any], *, with_columns: bool) -> bytes:
+    bare = {} if with_columns or "columns_of" not in question else {"columns_of": []}
+    return json.dumps({**question, **bare}, default=dict).encode() + b"\n"
 
 
 def _run(asked: bytes, seconds: float, niceness: int) -> tuple[list[bytes], str]:
