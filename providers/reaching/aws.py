@@ -127,7 +127,8 @@ def aws_client(
 
     Raises Invalid for an unknown region or a malformed endpoint. Its calls raise botocore's exceptions, but Invalid for
     an address that the server does not connect to, ProviderUnavailable if no connection was made, ProviderTimeout if
-    all of the answer took too long, TooHeavy, and ProviderBusy before a heavy one. Without keys it is anonymous, or has with `own_identity` what botocore's default chain finds, which may call this machine's metadata
+    the answer was not whole in time, TooHeavy, and ProviderBusy instead of a heavy answer. Without keys it is
+    anonymous, or has with `own_identity` what botocore's default chain finds, which may call this machine's metadata
     service. Reuse the client: it is safe to share between threads, and making one takes longer than a call.
     """
     check_region(service, region, endpoint)

@@ -117,7 +117,8 @@ class S3Files:
             message = f"The storage's answer about {location} {heavy}."
             raise ProviderUnavailable(message, kind="storage", retryable=False) from None
         except (ParamValidationError, UnicodeEncodeError):
-            raise Invalid(f"Location {location!r:.200} has a bucket or a key that S3 does not take.") from None
+            message = f"Location {location!r:.200} has a bucket or a key that S3 does not take."
+            raise Invalid(message, kind="location") from None
 
 
 class S3File:

@@ -8,17 +8,19 @@ import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from hive_metastore.ThriftHiveMetastore import Processor
 from hive_metastore.ttypes import FieldSchema, StorageDescriptor, Table
+from pyiceberg.io import FileIO
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from formats.iceberg import storage
 from metalake.errors import OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from outside.calls import pages
 from outside.nesting import _there
@@ -27,7 +29,8 @@ from providers.deadline import until
 from providers.glue.provider import GlueProvider
 from providers.hive import tables
 from providers.hive.provider import HiveProvider
-from providers.reaching import answers
+from providers.reaching import answers, s3, timed
+from providers.reaching.storage import open_storage
 from tests.providers.test_hive_failures import reply, serving
 
 LIST_OF_TEXTS, LIST_OF_STRUCTS = b"\x0f\x00\x00\x0b", b"\x0f\x00\x00\x0c"
@@ -35,6 +38,11 @@ LIST_OF_TEXTS, LIST_OF_STRUCTS = b"\x0f\x00\x00\x0b", b"\x0f\x00\x00\x0c"
 
 def hive_at(port: int) -> HiveProvider:
     return HiveProvider(port, {"metastore.uris": f"thrift://127.0.0.1:{port}"})
+
+
+def glue_at(port: int) -> GlueProvider:
+    keys = {"aws-access-key-id": "AKIA", "aws-secret-access-key": "sesame", "warehouse": "s3://lake/warehouse"}
+    return GlueProvider(1, keys | {"aws-region": "eu-west-1", "aws-glue-endpoint": f"http://127.0.0.1:{port}"})
 
 
 def number(of: int) -> bytes:
@@ -195,15 +203,106 @@ def test_listings_that_are_kept_have_so_many_names_together(monkeypatch: pytest.
 def test_an_answer_of_glue_is_only_so_long(body: bytes, settings: Any) -> None:
     settings.METALAKE_MAX_ANSWER = 2**19
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.1\r\nContent-Length: 99999999\r\n\r\n"
-    keys = {"aws-access-key-id": "AKIA", "aws-secret-access-key": "sesame", "warehouse": "s3://lake/warehouse"}
     with serving(tells(head + body)) as port:
-        where = {"aws-region": "eu-west-1", "aws-glue-endpoint": f"http://127.0.0.1:{port}"}
-        provider = GlueProvider(1, keys | where)
+        provider = glue_at(port)
         with pytest.raises(ProviderUnavailable, match="METALAKE_MAX_ANSWER") as refused:
             provider.schemas.list()
         assert not refused.value.retryable
         with pytest.raises(OutcomeUnknown, match="METALAKE_MAX_ANSWER"):
             provider.schemas.create(["flights"], provider.schemas.draft(None, {}))
+
+
+JSON = b"Content-Type: application/x-amz-json-1.1\r\n"
+DRIPS = {
+    "head": (b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"),
+    "heads": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n" + JSON + b"\r\n" + b" " * 70_000, b" "),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + JSON + b"\r\n", b"1\r\n \r\n"),
+    "no length": (b"HTTP/1.1 200 OK\r\n" + JSON + b"\r\n", b" "),
+}
+
+
+def drips(beginning: bytes, more: bytes, asked: list[bytes]) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        asked.append(connection.recv(2**16))
+        connection.sendall(beginning)
+        connection.settimeout(0.02)
+        while True:
+            connection.sendall(more)
+            with suppress(TimeoutError):
+                if not connection.recv(2**16):
+                    return
+
+    return answer
+
+
+def s3_at(port: int) -> FileIO:
+    keys = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}
+    return open_storage(1, {"s3.endpoint": f"http://127.0.0.1:{port}", **keys})
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_an_answer_that_drips_comes_to_an_end(drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes soon after the last one; it is asked for once."""
+    monkeypatch.setattr(timed, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(answers, "LIGHT", 2**16)
+    asked: list[bytes] = []
+    with serving(drips(*DRIPS[drip], asked)) as port:
+        provider, io = glue_at(port), s3_at(port)
+        with pytest.raises(ProviderTimeout, match=f"127.0.0.1:{port} was not whole after 0.2 seconds"):
+            provider.schemas.list()
+        with pytest.raises(OutcomeUnknown, match="was not whole"):
+            provider.schemas.create(["flights"], provider.schemas.draft(None, {}))
+        with pytest.raises(ProviderTimeout):
+            storage.is_empty(io, "s3://lake/t")
+        assert len(asked) == 3
+        with pytest.raises(ProviderUnavailable):
+            storage.read_bytes(io, "s3://lake/t/a", 10**6)
+        assert not answers._places
+
+
+def test_lists_of_s3_weigh_what_their_parts_take(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.METALAKE_MAX_ANSWER = 2**19
+    for flood in (b"<a/>" * 2**13, b"<a>" * 2**13, b"<a " + b" ".join(b"a%d=''" % n for n in range(2**13)) + b"/>"):
+        asked: list[bytes] = []
+        content = b"<ListBucketResult>" + flood + b"</ListBucketResult>"
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content)
+        with serving(lambda c, says=head + content, asked=asked: (asked.append(b""), tells(says)(c))[1]) as port:
+            with pytest.raises(ProviderUnavailable, match="METALAKE_MAX_ANSWER") as refused:
+                storage.is_empty(s3_at(port), "s3://lake/t")
+            assert len(asked) == 1 and not refused.value.retryable
+
+
+def test_a_folder_whose_listing_does_not_end_is_not_empty() -> None:
+    asked: list[bytes] = []
+    content = b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+    content += b"<Contents><Key>t/</Key></Contents></ListBucketResult>"
+
+    def answer(connection: socket.socket) -> None:
+        while request := connection.recv(2**16):
+            asked.append(request)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content)
+
+    with serving(answer) as port:
+        assert not storage.is_empty(s3_at(port), "s3://lake/t")
+    assert len(asked) == s3.MOST_PAGES and b"max-keys=100" in asked[0]
+
+
+@pytest.mark.parametrize("length", [b"Transfer-Encoding: chunked", b"Content-Length: -1"])
+def test_a_file_of_unknown_length_is_refused(length: bytes) -> None:
+    content = b"HTTP/1.1 200 OK\r\n" + length + b"\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    with serving(tells(content)) as port, pytest.raises(ProviderUnavailable, match="does not say how long"):
+        storage.read_bytes(s3_at(port), "s3://lake/a", 10)
+
+
+def test_a_place_is_taken_where_it_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="outside of places_returned"):
+        answers.Scale("airport:9083").add(answers.LIGHT + 1)
+    monkeypatch.setattr(answers, "LIGHT", 10)
+    text = b"\x0c\x00\x00\x0b\x00\x01" + number(7) + b"default\x00\x00"
+    with serving(tells(reply("get_database", text))) as port:
+        hive_at(port).test_connection()
+    assert not answers._places
 
 
 class Rounds:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -139,6 +141,13 @@ def test_views_and_nested_names_are_read_too(delays: None, admin: Caller) -> Non
         ("table", "flights.nyc.flights"),
     ]
     assert checked["problems"] == checked["differences"] == []
+
+
+def test_nothing_is_looked_up_when_the_time_is_over(
+    delays: None, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workbench, "time", SimpleNamespace(monotonic=lambda: inf))
+    assert [each["reason"] for each in check(admin)["spark"]["reads"]] == [workbench.NOT_LOOKED_UP]
 
 
 def test_a_view_that_reads_itself_is_no_trouble(delays: None, admin: Caller) -> None:

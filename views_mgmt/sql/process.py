@@ -133,7 +133,7 @@ def _lines(questions: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def _line(question: Mapping[str, Any], *, with_columns: bool) -> bytes:
-    bare = {} if with_columns or "columns_of" not in question else {"columns_of": []}
+    bare: dict[str, Any] = {} if with_columns or "columns_of" not in question else {"columns_of": []}
     return json.dumps({**question, **bare}, default=dict).encode() + b"\n"
 
 

@@ -17,9 +17,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from moto.server import ThreadedMotoServer
 
-from metalake.errors import Invalid, ProviderUnavailable
-from providers.reaching import aws
+from metalake.errors import Invalid, ProviderTimeout, ProviderUnavailable
+from providers.reaching import aws, timed
 from providers.reaching.aws import Keys, Role, aws_client, check_region, check_role, regions
+from tests.providers.test_hive_failures import serving
+from tests.providers.test_long_answers import DRIPS, drips
 
 REGION = "eu-west-1"
 KEYS = Keys("AKIAFLIGHTS", "sesame")
@@ -357,3 +359,17 @@ class TestTLS:
         dns.leads("glue.airport.example", ["127.0.0.1"])
         with pytest.raises(SSLError, match="certificate verify failed"):
             self.ask("glue.airport.example", certified)
+
+    def test_an_answer_that_drips_comes_to_an_end(self, certified, dns, allow, tmp_path, monkeypatch):
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        monkeypatch.setattr(timed, "ANSWER_SECONDS", 0.3)
+        allow("glue.airport.example")
+        dns.leads("glue.airport.example", ["127.0.0.1"])
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "server.pem")
+        drip = drips(*DRIPS["body"], [])
+        with (
+            serving(lambda connection: drip(context.wrap_socket(connection, server_side=True))) as port,
+            pytest.raises(ProviderTimeout, match="was not whole"),
+        ):
+            self.ask("glue.airport.example", port)

@@ -273,6 +273,10 @@ class TestS3:
         for name in ("t/", "t/data/", "tt/a"):
             glue.client("s3").put_object(Bucket="lake", Key=name)
         assert storage.is_empty(io, "s3://lake/t") and not storage.is_empty(io, "s3://lake")
+        assert storage.is_empty(io, "s3://lake/t/") and not storage.is_empty(io, "s3://lake/tt/")
+        for location in ("s3://la$ke/t", "s3://lake/\ud800/t"):
+            with pytest.raises(Invalid, match="does not take"):
+                storage.is_empty(io, location)
         storage.require_reachable(io, "s3://lake/nowhere")
         with pytest.raises(ProviderUnavailable, match="There is no s3://pond"):
             storage.require_reachable(io, "s3://pond/t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,15 @@ def test_what_takes_too_long_is_ended_and_the_next_call_works(settings: Any) -> 
 )
 def test_hostile_sql_has_an_answer(sql: str, problem: str) -> None:
     assert problem_of(sql) == problem
+
+
+def test_columns_are_given_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MOST_TEXT", 500)
+    wide = replace(
+        PLAIN, columns_of={source: dict.fromkeys(map(str, range(50)), "long") for source in PLAIN.columns_of}
+    )
+    columns = [each.columns for each in readings([PLAIN, wide, wide], ANN)]
+    assert columns[0] and not columns[1] and not columns[2]
 
 
 def test_more_nesting_is_read_than_in_the_server() -> None:
