@@ -40,9 +40,9 @@ ICEBERG = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", 
 
 
 class Silence:
-    """Takes every connection and, once it `is_silent`, never says a word on it."""
+    """Takes every connection and never says a word on it, but while it is not `is_silent`."""
 
-    is_silent = False
+    is_silent = True
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -100,6 +100,7 @@ def test_eight_creations_on_a_silent_storage_keep_nobody_else_waiting(
     api, rest = f"{server.url}/api/metalakes", f"{server.url}/iceberg/lakes/v1/stuck/namespaces"
     assert send(api, "POST", {"name": "lakes", "properties": {}})[0] == 200
     stuck = {"s3.endpoint": silence.url, "warehouse": "s3://lake/tables", **KEYS}
+    silence.is_silent = False
     for name, properties in (("stuck", stuck), ("innocent", {})):
         catalog = {"name": name, "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
         assert send(f"{api}/lakes/catalogs", "POST", catalog)[0] == 200
@@ -152,6 +153,7 @@ def actor(admin: Caller, settings: Any) -> Actor:
 def stuck(actor: Actor, silence: Silence) -> Address:
     """A schema of a catalog whose storage is silent."""
     properties = {"s3.endpoint": silence.url, "warehouse": "s3://lake/tables", **KEYS}
+    silence.is_silent = False
     catalogs.create_catalog(actor, "demo", "stuck", "relational", "lakehouse-iceberg", None, properties)
     silence.is_silent = True
     schemas.create_schema(actor, Address(metalake="demo", catalog="stuck", schema="s"), None, {})

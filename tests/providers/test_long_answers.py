@@ -267,7 +267,13 @@ def test_lists_of_s3_weigh_what_their_parts_take(settings: Any, monkeypatch: pyt
         asked: list[bytes] = []
         content = b"<ListBucketResult>" + flood + b"</ListBucketResult>"
         head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content)
-        with serving(lambda c, says=head + content, asked=asked: (asked.append(b""), tells(says)(c))[1]) as port:
+        told = tells(head + content)
+
+        def answer(connection: Any, told: Any = told, asked: list[bytes] = asked) -> Any:
+            asked.append(b"")
+            return told(connection)
+
+        with serving(answer) as port:
             with pytest.raises(ProviderUnavailable, match="METALAKE_MAX_ANSWER") as refused:
                 storage.is_empty(s3_at(port), "s3://lake/t")
             assert len(asked) == 1 and not refused.value.retryable
