@@ -30,13 +30,9 @@ KEYS = (
 PRIVATE = ("key", "pem", "cert", "certificate", "ssh", "tls", "ssl", "rsa")
 PINS = ("user", "card", "hsm", "slot", "login", "pkcs11")
 SECRET_ENDINGS = (
-    *(f"{of}key" for of in KEYS),
-    *(f"{of}private" for of in PRIVATE),
-    *(f"{of}pin" for of in PINS),
-    "signature",
-    "httpauth",
-    "proxyauth",
-)
+    *(f"{of}key" for of in KEYS), *(f"{of}private" for of in PRIVATE), *(f"{of}pin" for of in PINS),
+    "signature", "httpauth", "proxyauth",
+)  # fmt: skip
 # What says how something is kept or made, and ends a key.
 HARMLESS = re.compile(
     r"(?:(?:sort|schema|data|method|function)signature|"
