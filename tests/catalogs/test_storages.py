@@ -74,6 +74,7 @@ def test_a_bucket_of_another_storage_is_another_place(
     glue: Glue,
     silence: Silence,  # noqa: F811
 ) -> None:
+    silence.is_silent = False
     hers = create(taker, "hers", silence.url)
     hers_too = Schema.made(
         Kind.SCHEMA, "s", hers, in_catalog=hers, physical_name="s", owner_user_id=taker.id, creator="mia"
@@ -111,6 +112,7 @@ def test_no_catalog_is_altered_to_another_storage_onto_what_is_anothers(
     silence: Silence,  # noqa: F811
 ) -> None:
     create(actor, "big", glue.endpoint)
+    silence.is_silent = False
     create(taker, "hers", silence.url)
     with pytest.raises(Invalid, match="overlaps"):
         catalogs.alter_catalog(taker, "demo", "hers", Alteration(properties=(("s3.endpoint", glue.endpoint),)))

@@ -272,7 +272,7 @@ def test_a_full_metalake_is_asked_once_however_many_wait(other: None, settings: 
     assert len([each for each in captured if "SAVEPOINT" in each["sql"] and "RELEASE" not in each["sql"]]) == 1
 
 
-@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="PostgreSQL plans by what the tables hold")
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="not offered: PostgreSQL plans by what the tables hold")
 def test_whose_turn_it_is_is_found_without_reading_all_runs(other: None) -> None:
     queued("demo", "admin", 1)
     with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
