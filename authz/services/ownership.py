@@ -6,6 +6,7 @@ Source: docs/authorization.md, rule 8.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 from django.db.models import Q, QuerySet
 
@@ -17,15 +18,25 @@ from authz.services.authority import may_lift
 from authz.services.publishing import GroupUser
 from authz.snapshot import Snapshot
 from metalake.errors import Forbidden
-from metalake.lineage import Located, Node
+from metalake.lineage import Located
 from metalake.models import Securable, below
 from metalake.privileges import Effect
 
 Party = tuple[int | None, int | None]  # a user's id or a group's
 
 
-def party_of(node: Node) -> Party:
-    return node.owner_user_id, node.owner_group_id
+class _Owned(Protocol):
+    """A node, or a row of an object or of a reservation."""
+
+    @property
+    def owner_user_id(self) -> int | None: ...
+    @property
+    def owner_group_id(self) -> int | None: ...
+
+
+def party_of(owned: _Owned) -> Party:
+    """The owner."""
+    return owned.owner_user_id, owned.owner_group_id
 
 
 def is_party(actor: Actor, party: Party) -> bool:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from authz import operations, policy
 from authz.actor import Actor
+from authz.services.ownership import party_of
 from catalogs.models import Catalog, LocationClaim
 from catalogs.services import reserved, storages
 from catalogs.services.opening import provider_with_locations
@@ -151,11 +152,10 @@ def _is_anothers(place: str, catalog: Catalog) -> bool:
         return True
     if not locations.is_local(place):
         return False
-    owner = (catalog.owner_user_id, catalog.owner_group_id)
     return any(
         locations.may_meet(place, theirs)
         for other in Catalog.objects.exclude(pk=catalog.pk)
-        if (other.owner_user_id, other.owner_group_id) != owner
+        if party_of(other) != party_of(catalog)
         for theirs in provider_with_locations(other.pk, other.provider, other.properties).locations()
     )
 

@@ -274,7 +274,7 @@ def is_anothers(place: str, catalog: Catalog) -> bool:
     Its owner, not who asks: what one person may use, an entry opens to all who may load it.
     """
     rows = ReservedPlace.objects.filter(overlaps([place])).exclude(of_catalog=catalog.pk)
-    mine = {(catalog.owner_user_id, catalog.owner_group_id)}
+    mine = {party_of(catalog)}
     if catalog.owner_user_id is not None:
         mine.update((None, group) for group in snapshot.latest().groups_of(catalog.owner_user_id))
     return any(mine.isdisjoint(_may_use(row)) for row in _meeting(rows, catalog.pk))
@@ -286,12 +286,12 @@ def _may_use(row: ReservedPlace) -> set[Party]:
     above = catalog or by_id(row.of_metalake)
     former = set() if catalog else {(row.catalog_user_id, row.catalog_group_id)}
     owners = {party_of(node) for node in above.nodes} if above else set()
-    return {(row.owner_user_id, row.owner_group_id), *former, *owners} - {(None, None)}
+    return {party_of(row), *former, *owners} - {(None, None)}
 
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:
     """Whether the actor is the former owner, or owns the catalog or metalake; owned it, if the catalog is dropped."""
-    if is_party(actor, (row.owner_user_id, row.owner_group_id)):
+    if is_party(actor, party_of(row)):
         return True
     above = catalog or by_id(row.of_catalog)
     if above is not None:

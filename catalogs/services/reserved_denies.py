@@ -123,6 +123,6 @@ def _freed(actor: Actor, row: ReservedPlace, home: Located, stand: Mapping[int, 
     roles: set[int] = set()
     if actor.id != row.owner_user_id and not any(is_party(actor, party) for party in former):
         roles.update(actor.roles)
-    for party in {party_of(node) for node in home.nodes} - former - {(row.owner_user_id, row.owner_group_id)}:
+    for party in {party_of(node) for node in home.nodes} - former - {party_of(row)}:
         roles.update(roles_of(actor.policy, party))
     return roles

@@ -17,6 +17,7 @@ from django.conf import settings
 from authz import operations, policy
 from authz.actor import Actor
 from authz.models import PolicyEpoch
+from authz.services.ownership import party_of
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
@@ -169,7 +170,7 @@ def require_as_seen(system: System, provider: Provider) -> None:
 
 def may_share_places(system: System, row: Catalog, provider: Provider, other: Catalog, theirs: Provider) -> bool:
     """Whether two catalogs have the same owner and system, and show different table formats."""
-    one_owner = (row.owner_user_id, row.owner_group_id) == (other.owner_user_id, other.owner_group_id)
+    one_owner = party_of(row) == party_of(other)
     if not one_owner or not system.words & _words_of_catalog(other.pk, other.systems, system):
         return False
     mine, others = provider.only_formats, theirs.only_formats

@@ -19,12 +19,13 @@ from authz.models import Grant, Invitation, Member, Role, User
 from authz.services import grants, owners, people, roles
 from authz.services.changing import enter
 from authz.services.entries import Ask
+from authz.services.ownership import Party, party_of
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, schemas
 from jobs.models import SystemCatalog
 from metalake.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from metalake.kinds import LEAVES, CatalogType, Kind
-from metalake.lineage import Address, Located, Node
+from metalake.lineage import Address, Located
 from metalake.models import Metalake, Securable
 from metalake.privileges import Privilege
 
@@ -39,7 +40,6 @@ RIGHTS = (
     Privilege.MODIFY_TABLE,
 )
 MOST_READERS = 1_000
-Owner = tuple[int | None, int | None]  # ids of a user and a group, one of which is None
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def principal_of(metalake_id: int) -> User:
             "create).",
             kind=Kind.CATALOG,
         )
-    if strange := _of_others(metalake_id, _owner(top)):
+    if strange := _of_others(metalake_id, party_of(top)):
         raise _not_ours(strange[0])
     return member.user
 
@@ -109,7 +109,7 @@ def _ours(metalake_id: int) -> Catalog | None:
     return Catalog.objects.filter(parent_id=metalake_id, name=CATALOG, system__isnull=False).first()
 
 
-def _of_others(metalake_id: int, owner: Owner) -> list[Securable]:
+def _of_others(metalake_id: int, owner: Party) -> list[Securable]:
     """The system catalog, its schemas of results and what lies in these, as far as it is somebody else's.
 
     That is: not the metalake owner's nor, of what lies in the schemas, the principal's, who makes the tables.
@@ -120,7 +120,7 @@ def _of_others(metalake_id: int, owner: Owner) -> list[Securable]:
     inside = Q(parent__parent_id=catalog.pk, parent__name__in=SCHEMAS, kind__in=LEAVES)
     rows = Securable.objects.filter(Q(pk=catalog.pk) | Q(parent_id=catalog.pk, name__in=SCHEMAS) | inside)
     made_there = {owner, (User.objects.filter(username=PRINCIPAL).values_list("pk", flat=True).first(), None)}
-    return [row for row in rows.order_by("pk") if _owner(row) not in (made_there if row.kind in LEAVES else {owner})]
+    return [row for row in rows.order_by("pk") if party_of(row) not in (made_there if row.kind in LEAVES else {owner})]
 
 
 def _not_ours(row: Securable) -> Conflict:
@@ -148,7 +148,7 @@ def _require_free(actor: Actor, top: Located) -> None:
             kind=Kind.CATALOG,
         )
     role = Role.objects.filter(parent_id=top.id, name=ROLE).first()
-    if role is not None and _owner(role) not in (_owner(top.metalake), (actor.id, None)):
+    if role is not None and party_of(role) not in (party_of(top.metalake), (actor.id, None)):
         raise AlreadyExists(
             f"Role {ROLE} is somebody else's, who may have given it to others: drop it first, and it is made anew.",
             kind=Kind.ROLE,
@@ -159,10 +159,6 @@ def _require_free(actor: Actor, top: Located) -> None:
             f"{PRINCIPAL} is an account that signs in, so it cannot be the principal of jobs: an operator renames it.",
             kind="user",
         )
-
-
-def _owner(row: Securable | Node) -> Owner:
-    return row.owner_user_id, row.owner_group_id
 
 
 def _signs_in(account: User) -> bool:
@@ -192,12 +188,12 @@ def _hand_over(actor: Actor, metalake: str, top: Located) -> list[str]:
 
     Raises Conflict for tables of others in such a schema: jobs would write into them.
     """
-    owner, rows = owners.get_owner(actor, metalake, Kind.METALAKE, metalake), _of_others(top.id, _owner(top.metalake))
+    owner, rows = owners.get_owner(actor, metalake, Kind.METALAKE, metalake), _of_others(top.id, party_of(top.metalake))
     if leaf := next((row for row in rows if row.kind in LEAVES), None):
         raise _not_ours(leaf)
     for row in rows:
         owners.set_owner(actor.refreshed(), metalake, Kind(row.kind), _full_name(row), owner.name, owner.type)
-    return [f"owner of {row.kind} {_full_name(row)}" for row in rows if _owner(row) != (actor.id, None)]
+    return [f"owner of {row.kind} {_full_name(row)}" for row in rows if party_of(row) != (actor.id, None)]
 
 
 def _make_principal(actor: Actor, metalake: str, top: Located) -> list[str]:
