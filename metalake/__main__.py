@@ -8,17 +8,25 @@ import sys
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "metalake.settings")
-    if sys.argv[1:2] == ["serve"]:  # before any module with a counter is loaded: its processes share their counts
-        from metalake import meters
-
-        meters.share()
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
     try:
+        if sys.argv[1:2] == ["serve"]:
+            _prepare_to_serve()
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as wrong:
         sys.exit(f"{wrong}")
+
+
+def _prepare_to_serve() -> None:
+    """Before any module with a counter is loaded, since processes share their counts, and before the data folder is
+    made, which a start that cannot listen leaves alone. Raises ImproperlyConfigured."""
+    from metalake import meters
+    from metalake.server import listening
+
+    listening.listen().close()
+    meters.share()
 
 
 if __name__ == "__main__":

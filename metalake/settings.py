@@ -18,11 +18,23 @@ from metalake.framework_settings import *  # noqa: F403
 from metalake.framework_settings import LIBRARY_APPS
 from metalake.hierarchy import SeparatorPolicy, check_separator
 from metalake.protected import BESIDE_THE_STORE, require_apart
+from metalake.server.listening import address
 from metalake.targets import in_url, is_address, is_loopback, is_private
 from providers.reaching.addresses import parse_allowed
 from providers.reaching.identity import parse_identity
 
-env = environ.Env()
+
+class Environment(environ.Env):
+    """Raises ImproperlyConfigured, naming the variable, for what should be a whole number."""
+
+    def int(self, var: str, default: int | environ.NoValue = environ.Env.NOTSET) -> int:
+        try:
+            return int(super().int(var, default))
+        except ValueError:
+            raise ImproperlyConfigured(f"{var} is a whole number, not {os.environ[var][:80]!r}.") from None
+
+
+env = Environment()
 
 
 def processors() -> int:
@@ -33,8 +45,7 @@ def processors() -> int:
 BASE_DIR = Path(__file__).resolve().parent.parent
 METALAKE_HOME = Path(env.str("METALAKE_HOME", "var")).absolute()
 METALAKE_SECRET_KEYS_FILE = Path(env.str("METALAKE_SECRET_KEYS_FILE", "") or METALAKE_HOME / "secrets.keys").absolute()
-METALAKE_HOST = env.str("METALAKE_HOST", "127.0.0.1")
-METALAKE_PORT = env.int("METALAKE_PORT", 8090)
+METALAKE_HOST, METALAKE_PORT = address()
 METALAKE_DATABASE_WAIT = env.int("METALAKE_DATABASE_WAIT", 60)  # seconds for a database that is not up yet
 METALAKE_WORKERS = env.int("METALAKE_WORKERS", 0) or processors()  # processes of a server that accept connections
 METALAKE_PROCESSES = METALAKE_WORKERS + (METALAKE_WORKERS > 1)  # with several, one more for large requests

@@ -43,11 +43,11 @@ def main() -> int:
         read_back(lake)
         analyst = give_role(admin)
         wrong = check_access(analyst.iceberg(METALAKE, CATALOG))
-        if not wrong:
-            demo_review.review(admin, METALAKE)
-            say("\nEverything was as the role says. Signed in as admin, see the grant, and take it back, on")
-            say(f"  {page_of_grant(admin)}")
-        return wrong
+        if wrong or not demo_review.review(admin, METALAKE):
+            return 1
+        say("\nEverything was as the role says. Signed in as admin, see the grant, and take it back, on")
+        say(f"  {page_of_grant(admin)}")
+        return 0
     except requests.ConnectionError:
         say(f"[red]Nothing answers on {url}.[/] Start the server with 'make run' in another terminal, then try again.")
     except Refused as refused:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
+from metalake_client.failures import Failure
+from metalake_client.spark.java import java_program
 from pipelines.rest import Client
 
 PATIENCE = 900  # seconds, the first time with a download of Iceberg's runtime
@@ -18,18 +23,31 @@ TOKEN = "demo-review"  # noqa: S105 (its name)
 say = Console(highlight=False, soft_wrap=True).print
 
 
-def review(admin: Client, metalake: str) -> None:
-    """Run the job as the admin, and print what it found; one sentence says why it cannot run here."""
+def review(admin: Client, metalake: str) -> bool:
+    """Run the job as the admin, and print what it found. False where it failed, with its cause and what to do.
+
+    Where there is no Java, one sentence says so instead.
+    """
     say("\n[bold]Reviewing[/] who can do what, on Spark")
-    if reason := _run(admin, metalake):
-        say(f"  There is no review here: {reason}")
-        return
+    try:
+        java_program("Spark needs Java 17 or newer")
+    except Failure as missing:
+        say(f"  There is no review here: {missing}")
+        return True
+    wrong = _run(admin, metalake)
+    if wrong is not None:
+        log = Path(tempfile.mkstemp(prefix="metalake-review-", suffix=".log")[1])
+        log.write_text(wrong)
+        say(f"  [red]The review failed:[/] {escape((wrong.strip() or 'it ended without a word.').splitlines()[-1])}")
+        say(f"  All that it said is in {log}: mend what it names, then call 'make demo' again.")
+        return False
     for line in _readers(admin, metalake):
         say(f"  {line}")
+    return True
 
 
-def _run(admin: Client, metalake: str) -> str:
-    """Why it did not run to its end, in the job's own last line; empty if it did."""
+def _run(admin: Client, metalake: str) -> str | None:
+    """What it said where it failed, its reason last; None if it ran to its end."""
     admin.call("POST", "metalakes", metalake, "system")
     issued = _issue(admin)
     own = {"METALAKE_URL": admin.url, "METALAKE_METALAKE": metalake, "METALAKE_TOKEN": issued["secret"]}
@@ -44,8 +62,8 @@ def _run(admin: Client, metalake: str) -> str:
         admin.call("DELETE", "tokens", issued["id"])
     if ended.returncode == 0:
         say(f"  {ended.stdout.strip()}")
-        return ""
-    return (ended.stderr.strip() or "it ended without a word.").splitlines()[-1]
+        return None
+    return ended.stderr
 
 
 def _issue(admin: Client) -> dict[str, Any]:

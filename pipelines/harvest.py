@@ -110,7 +110,6 @@ def spark_context(tasks: int, system: System) -> SparkContext:
     if logging.getLogger("py4j").level == logging.NOTSET:
         logging.getLogger("py4j").setLevel(logging.INFO)
     conf = SparkConf()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need what the driver has
     if str(conf.get("spark.master", "local")).startswith("local"):
         conf.setMaster(f"local[{tasks},{TRIES}]")
     conf.set("spark.ui.showConsoleProgress", "false")

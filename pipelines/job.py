@@ -83,6 +83,7 @@ def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str]
     `defaults` has each argument with its value where none is given.
     """
     try:
+        _bring_python()
         body(Job.from_environment(), arguments(defaults, given))
     except Failure as failure:
         print(failure, file=sys.stderr)
@@ -97,6 +98,16 @@ def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str]
         print(f"Spark failed: {reason}", file=sys.stderr)
         return int(Exit.FAILED)
     return int(Exit.DONE)
+
+
+def _bring_python() -> None:
+    """Have Spark's workers run this Python, which has what a job imports: they would run the `python3` of the PATH."""
+    python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "pyspark" in sys.modules:
+        from pyspark import SparkContext
+
+        if running := SparkContext._active_spark_context:  # it was started by others
+            running.pythonExec = python
 
 
 def arguments(defaults: Mapping[str, str], given: Sequence[str]) -> dict[str, str]:

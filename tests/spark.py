@@ -129,6 +129,14 @@ def running_spark(
         yield session
 
 
+def foreign_python(folder: Path) -> Path:
+    """A folder for the PATH whose `python3` lacks what jobs import: their workers need the Python of their driver."""
+    (programs := folder / "programs").mkdir(exist_ok=True)
+    (python := programs / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    return programs
+
+
 @contextmanager
 def spark_process(
     program: Path,
@@ -143,7 +151,7 @@ def spark_process(
     own = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder)}
     found = [str(each) for each in (packages, Path(__file__).parent.parent) if each is not None]
     own["PYTHONPATH"] = os.pathsep.join(found)
-    own["PYSPARK_PYTHON"] = sys.executable
+    own["PATH"] = f"{foreign_python(folder)}:{os.environ['PATH']}"
     own["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={folder}"
     try:
         with log.open("w") as errors:

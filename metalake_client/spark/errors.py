@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_PYTHONS = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+
 
 def is_sparks_error(problem: Exception) -> bool:
     """Whether Spark said no, in Python's words or in Java's."""
@@ -12,8 +16,14 @@ def is_sparks_error(problem: Exception) -> bool:
 
 
 def reason_of(problem: Exception) -> str:
-    """What went wrong, in one line: the last cause that is named, without the traces of Java; "" where none is."""
-    lines = [line.removeprefix(": ").strip() for line in str(problem).splitlines()]
+    """What went wrong, in one line: the last cause that is named, without traces; "" where none is.
+
+    Where Python failed in one of Spark's workers that is Python's error, at the end of its trace.
+    """
+    text = str(problem)
+    if errors := _PYTHONS.findall(text):
+        return str(errors[-1]).strip()
+    lines = [line.removeprefix(": ").strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "An error occurred while calling "))]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     return causes[-1] if causes else lines[0] if lines else ""

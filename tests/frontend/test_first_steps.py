@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines import demo, demo_review, flights
+from pipelines import demo, flights
 from pipelines.rest import Client
 from tests.frontend.shop import Shop, sign_in
 from tests.names import own_name
+from tests.parts import needs
 from tests.servers import BROWSER_PATIENCE, MetalakeServer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Browser, Page
 
 PASSWORD = "a password of noras own"
@@ -104,7 +107,7 @@ def small_demo(monkeypatch: pytest.MonkeyPatch, metalake_server: MetalakeServer)
     monkeypatch.setattr(flights, "FLIGHTS", few.num_rows)
     monkeypatch.setattr(flights, "JANUARY", flights.months(few)[0].num_rows)
     monkeypatch.setattr(demo, "METALAKE", metalake)
-    monkeypatch.setattr(demo_review, "_run", lambda *_: "Spark is away.")  # the review has tests of its own
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")  # the review has tests of its own
     monkeypatch.setattr(demo, "ANALYST", own_name("analyst"))
     monkeypatch.setenv("METALAKE_URL", metalake_server.url)
     monkeypatch.setenv("METALAKE_ADMIN_PASSWORD", metalake_server.admin_password)
@@ -116,7 +119,7 @@ def test_the_demo_ends_with_the_page_where_its_grant_is_taken_back(
 ) -> None:
     assert demo.main() == 0
     output = capsys.readouterr().out
-    assert "There is no review here: Spark is away." in output
+    assert "There is no review here: Spark needs Java 17 or newer, and JAVA_HOME, /nowhere, has none" in output
     address = output.split()[-1]
     sign_in(page, Shop(metalake_server))
     page.goto(address)
@@ -127,3 +130,19 @@ def test_the_demo_ends_with_the_page_where_its_grant_is_taken_back(
     admin = Client(metalake_server.url, "admin", metalake_server.admin_password)
     role = admin.call("GET", "metalakes", small_demo, "roles", demo.ROLE)["role"]
     assert [p["name"] for on in role["securableObjects"] for p in on["privileges"]] == ["use_catalog", "use_schema"]
+
+
+def test_a_review_that_fails_ends_the_demo(
+    small_demo: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    needs("spark")
+    needs("java")
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("METALAKE_SPARK_JARS", "/nowhere/iceberg.jar")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert demo.main() == 1
+    failed, advice = capsys.readouterr().out.splitlines()[-2:]
+    assert failed == "  The review failed: There is no jar /nowhere/iceberg.jar."
+    (log,) = tmp_path.iterdir()
+    assert str(log) in advice and "call 'make demo' again" in advice
+    assert log.read_text().strip().endswith(failed.partition("failed: ")[2])

@@ -15,6 +15,7 @@ from tests import processes
 from tests.catalogs.racing import NATIVE, Client
 from tests.databases import OwnRedis
 from tests.names import own_name
+from tests.ports import free_port
 from tests.postgres import PostgresServer
 from tests.servers import REPOSITORY, MetalakeServer, StartMetalake, prepare
 from tests.waiting import eventually
@@ -93,6 +94,7 @@ def test_code_that_is_older_than_its_store_does_not_start_and_a_running_one_goes
     with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
         connection.execute(FROM_THE_FUTURE)
     node.environment |= {"METALAKE_BROKER_URL": "redis://127.0.0.1:1/0", "METALAKE_HOME": str(tmp_path)}
+    node.environment["METALAKE_PORT"] = str(free_port())
     with ThreadPoolExecutor(2) as pool:
         for done in pool.map(lambda command: run(node, *command), COMMANDS):
             assert done.returncode == 1, done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -15,10 +16,12 @@ from typing import Any
 
 import psutil
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from metalake.management.commands.serve import hints
+from metalake.server.listening import address, why_not
 from tests.catalogs.racing import NATIVE, Client
-from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, on_a_migrated_store, prepare
+from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, prepare
 
 pytestmark = [pytest.mark.slow, pytest.mark.server]
 
@@ -163,25 +166,46 @@ def test_a_worker_needs_a_broker(tmp_path: Path) -> None:
     assert "Set METALAKE_BROKER_URL" in refused(tmp_path, "worker")
 
 
-SERVE_IN_HASTE = """
-import runpy, sys
-from types import SimpleNamespace
-from gunicorn import sock
-sock.time = SimpleNamespace(sleep=lambda seconds: None)  # gunicorn waits a second before each of five more tries
-sys.argv = ["manage.py", "serve"]
-runpy.run_path("manage.py", run_name="__main__")
-"""
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"METALAKE_PORT": "65536"}, "METALAKE_PORT is a number from 1 to 65535, not '65536'."),
+        ({"METALAKE_HOST": "192.0.2.1"}, "METALAKE_HOST=192.0.2.1 is no address of this machine: "),
+        ({"METALAKE_HOST": "nowhere.invalid"}, "METALAKE_HOST=nowhere.invalid is no address of this machine: "),
+        ({"METALAKE_THREADS": "many"}, "METALAKE_THREADS is a whole number, not 'many'."),
+    ],
+)
+def test_an_address_that_cannot_be_is_told_in_a_sentence(
+    tmp_path: Path, environment: dict[str, str], sentence: str
+) -> None:
+    said = refused(tmp_path, **environment)
+    assert said.startswith(sentence) and said.count("\n") == 1
+    assert [*tmp_path.iterdir()] == [], "it wrote before it knew that it cannot serve"
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_taken_port_is_told_with_what_has_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        server = on_a_migrated_store(prepare(tmp_path, METALAKE_PORT=str(taken.getsockname()[1])))
-        done = subprocess.run(
-            [sys.executable, "-c", SERVE_IN_HASTE],
-            cwd=REPOSITORY,
-            env=server.environment,
-            capture_output=True,
-            timeout=60,
-        )
-    assert done.returncode != 0
-    assert b"Address already in use" in done.stdout + done.stderr or b"Connection in use" in done.stdout + done.stderr
+        port = taken.getsockname()[1]
+        said = refused(tmp_path, METALAKE_PORT=str(port))
+    begins, ends = f"Port {port} of 127.0.0.1 is taken by process {os.getpid()} (", f"METALAKE_PORT={port + 1}.\n"
+    assert said.startswith(begins) and said.endswith(ends) and said.count("\n") == 1
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_port_that_another_metalake_has(tmp_path: Path, metalake_server: MetalakeServer) -> None:
+    assert metalake_server.process is not None
+    said = refused(tmp_path, METALAKE_PORT=str(metalake_server.port))
+    assert f" is taken by another Metalake (process {metalake_server.process.pid}): " in said
+    assert said.endswith(", and a METALAKE_HOME of its own.\n")
+
+
+@pytest.mark.parametrize("given", ["abc", "", "0", "-1", "65536", "80.5", "9" * 5000])
+def test_what_is_no_port(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("METALAKE_PORT", given)
+    with pytest.raises(ImproperlyConfigured, match="METALAKE_PORT is a number from 1 to 65535, not "):
+        address()
+
+
+def test_a_port_that_needs_rights() -> None:
+    refusal = why_not(PermissionError(errno.EACCES, "Permission denied"), "127.0.0.1", 80)
+    assert refusal.startswith("This account may not open port 80: ") and "METALAKE_PORT=8090" in refusal

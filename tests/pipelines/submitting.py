@@ -15,6 +15,7 @@ import psutil
 from tests.confined import confined
 from tests.jars import jars, pyspark_jars
 from tests.servers import REPOSITORY, MetalakeServer
+from tests.spark import foreign_python
 
 EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "pyspark.worker"
 # A mount that only the process and its children see.
@@ -64,7 +65,8 @@ class Submitted:
         submit = str(pyspark_jars().parent / "bin" / "spark-submit")
         own = {
             "PYTHONPATH": str(REPOSITORY),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PATH": f"{foreign_python(folder)}:{os.environ['PATH']}",
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(folder),
             "SPARK_HOME": str(_home_in(folder)),

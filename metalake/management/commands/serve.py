@@ -18,6 +18,7 @@ from gunicorn.app.base import BaseApplication
 from metalake import board, leading, preloading, refusals, sharing, static_files, store
 from metalake.draining import Drainer, Rounds
 from metalake.errors import Invalid
+from metalake.server import listening
 from metalake.server.worker import BALANCE, ROLES, ServerWorker
 from metalake.targets import in_url, is_loopback
 
@@ -38,6 +39,7 @@ class Command(BaseCommand):
         call_command("bootstrap", stdout=self.stdout)
         static_files.prepare()
         _share()
+        door = listening.listen()
         base = f"http://{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}"
         self.stdout.write(
             f"Metalake serves on {base} ({settings.METALAKE_WORKERS} x {settings.METALAKE_THREADS} threads)\n"
@@ -51,7 +53,7 @@ class Command(BaseCommand):
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
-        Server(settings.METALAKE_PROCESSES).run()
+        Server(settings.METALAKE_PROCESSES, door.detach()).run()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -104,12 +106,13 @@ def missing_folders() -> Iterator[str]:
 class Server(BaseApplication):
     """gunicorn starts, replaces and ends the processes, each with its event loop (docs/decisions/server.md)."""
 
-    def __init__(self, processes: int) -> None:
-        self.processes = processes
+    def __init__(self, processes: int, door: int) -> None:
+        """`door` is the file number of a socket that listens."""
+        self.processes, self.door = processes, door
         super().__init__(prog="metalake")
 
     def load_config(self) -> None:
-        self.cfg.set("bind", f"{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}")
+        self.cfg.set("bind", f"fd://{self.door}")
         self.cfg.set("workers", self.processes)
         self.cfg.set("worker_class", ServerWorker)
         self.cfg.set("preload_app", True)

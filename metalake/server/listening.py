@@ -1,0 +1,90 @@
+"""The address that a server listens on, and in one sentence why it cannot.
+
+Source: bind(2), ip(7) and proc(5) of Linux.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from glob import iglob
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+BACKLOG = 2048  # connections that wait to be accepted
+ANOTHER = "another Metalake"
+LISTENS = "0A"  # the state, as the kernel's tables of sockets have it
+
+
+def address() -> tuple[str, int]:
+    """METALAKE_HOST and METALAKE_PORT. Raises ImproperlyConfigured for what is no port."""
+    host, port = os.environ.get("METALAKE_HOST", "127.0.0.1"), os.environ.get("METALAKE_PORT", "8090")
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 65536):
+        raise ImproperlyConfigured(f"METALAKE_PORT is a number from 1 to 65535, not {port[:80]!r}.")
+    return host, int(port)
+
+
+def listen() -> socket.socket:
+    """A socket that listens on the address. Raises ImproperlyConfigured where that cannot be."""
+    host, port = address()
+    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a server before left may still close
+        door.bind((host, port))
+        door.listen(BACKLOG)
+    except (OSError, UnicodeError) as failure:
+        door.close()
+        raise ImproperlyConfigured(why_not(failure, host, port)) from None
+    return door
+
+
+def why_not(failure: OSError | UnicodeError, host: str, port: int) -> str:
+    """What holds a server off an address, and what to do, as a sentence."""
+    number = failure.errno if isinstance(failure, OSError) else None
+    if number == errno.EADDRINUSE:
+        by, other = _by(port), port + 1 if port < 65535 else 8090
+        home = ", and a METALAKE_HOME of its own" if ANOTHER in by else ""
+        return f"Port {port} of {host} is taken{by}: stop what has it, or choose another, METALAKE_PORT={other}{home}."
+    if number == errno.EACCES:
+        return f"This account may not open port {port}: choose one from 1024 on, METALAKE_PORT=8090, behind a proxy."
+    if number == errno.EADDRNOTAVAIL or isinstance(failure, socket.gaierror | UnicodeError):
+        return (
+            f"METALAKE_HOST={host} is no address of this machine: 127.0.0.1 is for this machine alone, 0.0.0.0 for all "
+            "networks that it is in."
+        )
+    return f"It cannot listen on port {port} of {host}: {failure}."
+
+
+def _by(port: int) -> str:
+    """Who listens on a port, as far as this account may see it: " by process 71 (java)", or "" ."""
+    wanted = set(_sockets(port))
+    holders = [int(path.split("/")[2]) for path in iglob("/proc/[0-9]*/fd/*") if _leads_to(path) in wanted]
+    if not holders:
+        return ""
+    holder = min(holders)  # the parent of those that inherited it
+    with suppress(OSError):
+        words = Path(f"/proc/{holder}/cmdline").read_text(errors="replace").split("\0")
+        if "serve" in words and words[words.index("serve") - 1].endswith(("manage.py", "metalake")):
+            return f" by {ANOTHER} (process {holder})"
+        return f" by process {holder} ({Path(words[0]).name})"
+    return ""
+
+
+def _sockets(port: int) -> Iterator[str]:
+    """What links to each socket that listens on the port lead to."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                _, local, _, state, *_, inode = line.split()[:10]
+                if state == LISTENS and local.endswith(f":{port:04X}"):
+                    yield f"socket:[{inode}]"
+
+
+def _leads_to(path: str) -> str:
+    with suppress(OSError):
+        return os.readlink(path)
+    return ""
