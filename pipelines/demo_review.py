@@ -24,18 +24,14 @@ say = Console(highlight=False, soft_wrap=True).print
 
 
 def review(admin: Client, metalake: str) -> bool:
-    """Run the job as the admin, and print what it found. False where it failed, with its cause and what to do.
-
-    Where there is no Java, one sentence says so instead.
-    """
+    """Run the job as the admin where there is Java, and print what it found; False where it failed, with its cause."""
     say("\n[bold]Reviewing[/] who can do what, on Spark")
     try:
         java_program("Spark needs Java 17 or newer")
     except Failure as missing:
         say(f"  There is no review here: {missing}")
         return True
-    wrong = _run(admin, metalake)
-    if wrong is not None:
+    if (wrong := _run(admin, metalake)) is not None:
         log = Path(tempfile.mkstemp(prefix="metalake-review-", suffix=".log")[1])
         log.write_text(wrong)
         say(f"  [red]The review failed:[/] {escape((wrong.strip() or 'it ended without a word.').splitlines()[-1])}")

@@ -8,15 +8,12 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterator
 from contextlib import suppress
 from glob import iglob
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-BACKLOG = 2048  # connections that wait to be accepted
-ANOTHER = "another Metalake"
 LISTENS = "0A"  # the state, as the kernel's tables of sockets have it
 
 
@@ -35,7 +32,7 @@ def listen() -> socket.socket:
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a server before left may still close
         door.bind((host, port))
-        door.listen(BACKLOG)
+        door.listen(2048)  # connections that wait to be accepted
     except (OSError, UnicodeError) as failure:
         door.close()
         raise ImproperlyConfigured(why_not(failure, host, port)) from None
@@ -46,9 +43,9 @@ def why_not(failure: OSError | UnicodeError, host: str, port: int) -> str:
     """What holds a server off an address, and what to do, as a sentence."""
     number = failure.errno if isinstance(failure, OSError) else None
     if number == errno.EADDRINUSE:
-        by, other = _by(port), port + 1 if port < 65535 else 8090
-        home = ", and a METALAKE_HOME of its own" if ANOTHER in by else ""
-        return f"Port {port} of {host} is taken{by}: stop what has it, or choose another, METALAKE_PORT={other}{home}."
+        by = _by(port)
+        other = f"METALAKE_PORT={port % 65535 + 1}" + (", and a METALAKE_HOME of its own" if "Metalake" in by else "")
+        return f"Port {port} of {host} is taken{by}: stop what has it, or choose another, {other}."
     if number == errno.EACCES:
         return f"This account may not open port {port}: choose one from 1024 on, METALAKE_PORT=8090, behind a proxy."
     if number == errno.EADDRNOTAVAIL or isinstance(failure, socket.gaierror | UnicodeError):
@@ -60,31 +57,20 @@ def why_not(failure: OSError | UnicodeError, host: str, port: int) -> str:
 
 
 def _by(port: int) -> str:
-    """Who listens on a port, as far as this account may see it: " by process 71 (java)", or "" ."""
-    wanted = set(_sockets(port))
-    holders = [int(path.split("/")[2]) for path in iglob("/proc/[0-9]*/fd/*") if _leads_to(path) in wanted]
-    if not holders:
-        return ""
-    holder = min(holders)  # the parent of those that inherited it
-    with suppress(OSError):
-        words = Path(f"/proc/{holder}/cmdline").read_text(errors="replace").split("\0")
-        if "serve" in words and words[words.index("serve") - 1].endswith(("manage.py", "metalake")):
-            return f" by {ANOTHER} (process {holder})"
-        return f" by process {holder} ({Path(words[0]).name})"
-    return ""
-
-
-def _sockets(port: int) -> Iterator[str]:
-    """What links to each socket that listens on the port lead to."""
+    """Who listens on a port, as far as this account may see it: " by process 71 (java)", or ""."""
+    sockets, holders = set(), []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                _, local, _, state, *_, inode = line.split()[:10]
-                if state == LISTENS and local.endswith(f":{port:04X}"):
-                    yield f"socket:[{inode}]"
-
-
-def _leads_to(path: str) -> str:
-    with suppress(OSError):
-        return os.readlink(path)
+            rows = [line.split() for line in Path(table).read_text().splitlines()]
+            sockets |= {f"socket:[{row[9]}]" for row in rows if row[3] == LISTENS and row[1].endswith(f":{port:04X}")}
+    for link in iglob("/proc/[0-9]*/fd/*"):
+        with suppress(OSError):
+            if os.readlink(link) in sockets:
+                holders.append(int(link.split("/")[2]))
+    with suppress(OSError, ValueError):
+        holder = min(holders)  # the parent of those that inherited it; ValueError where there is none
+        words = Path(f"/proc/{holder}/cmdline").read_text(errors="replace").split("\0")
+        if "serve" in words and words[words.index("serve") - 1].endswith(("manage.py", "metalake")):
+            return f" by another Metalake (process {holder})"
+        return f" by process {holder} ({Path(words[0]).name})"
     return ""

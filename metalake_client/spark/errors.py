@@ -16,10 +16,7 @@ def is_sparks_error(problem: Exception) -> bool:
 
 
 def reason_of(problem: Exception) -> str:
-    """What went wrong, in one line: the last cause that is named, without traces; "" where none is.
-
-    Where Python failed in one of Spark's workers that is Python's error, at the end of its trace.
-    """
+    """What went wrong, in one line: the last cause that is named, an error of Python's first; "" where none is."""
     text = str(problem)
     if errors := _PYTHONS.findall(text):
         return str(errors[-1]).strip()

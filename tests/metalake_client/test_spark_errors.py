@@ -13,22 +13,13 @@ STARTED = """An error occurred while calling None.org.apache.spark.api.java.Java
 NESTED = f"""{STARTED}Caused by: java.net.ConnectException: Connection refused
 \tat java.base/sun.nio.ch.Net.pollConnect(Native Method)
 """
-IN_A_WORKER = """An error occurred while calling o63.append.
-: org.apache.spark.SparkException: Job aborted due to stage failure: org.apache.spark.api.python.PythonException: \
-Traceback (most recent call last):
+IN_A_WORKER = f"""{STARTED}Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/home/pyspark/worker.py", line 88, in main
-    raise EarlierError
 demo.EarlierError: not this one
 
 During handling of the above exception, another exception occurred:
 
 Traceback (most recent call last):
-  File "/home/pipelines/job.py", line 5, in <module>
-    import requests
-ModuleNotFoundError: No module named 'requests'
-
-\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
-Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/home/pipelines/job.py", line 5, in <module>
     import requests
 ModuleNotFoundError: No module named 'requests'
