@@ -74,6 +74,7 @@ def measure(cores: int, share: float) -> dict[str, float]:
     django.setup()  # for the rules, which the server's endpoint tells a job
 
     from authz.access.rules import rules
+    from pipelines.job import bring_python
     from pipelines.review import spreading
     from pipelines.review.rules import rules_in
     from pipelines.review.world import World
@@ -84,6 +85,7 @@ def measure(cores: int, share: float) -> dict[str, float]:
         pass
     principals, grants = world.principals(), list(world.grants({}))
     read = time.perf_counter() - began
+    bring_python()
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.driver.memory", "2g")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     session.range(1).count()

@@ -20,8 +20,7 @@ def main() -> None:
 
 
 def _prepare_to_serve() -> None:
-    """Before any module with a counter is loaded, since processes share their counts, and before the data folder is
-    made, which a start that cannot listen leaves alone. Raises ImproperlyConfigured."""
+    """Before a module with a counter is loaded, as processes share counts, and before the data folder is made."""
     from metalake import meters
     from metalake.server import listening
 

@@ -83,7 +83,7 @@ def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str]
     `defaults` has each argument with its value where none is given.
     """
     try:
-        _bring_python()
+        bring_python()
         body(Job.from_environment(), arguments(defaults, given))
     except Failure as failure:
         print(failure, file=sys.stderr)
@@ -100,7 +100,7 @@ def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str]
     return int(Exit.DONE)
 
 
-def _bring_python() -> None:
+def bring_python() -> None:
     """Have Spark's workers run this Python, which has what a job imports: they would run the `python3` of the PATH."""
     python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "pyspark" in sys.modules:
