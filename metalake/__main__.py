@@ -21,8 +21,7 @@ def main() -> None:
 
 def _prepare_to_serve() -> None:
     """Before a module with a counter is loaded, as processes share counts, and before the data folder is made."""
-    from metalake import meters
-    from metalake.server import listening
+    from metalake import listening, meters
 
     listening.listen().close()
     meters.share()

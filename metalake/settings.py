@@ -6,33 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import split_domain_port
 
 from formats.iceberg.locations import is_under, normalise
 from metalake import timeouts
 from metalake.addresses import parse_proxies
+from metalake.environment import Environment
 from metalake.errors import Invalid
 from metalake.framework_settings import *  # noqa: F403
 from metalake.framework_settings import LIBRARY_APPS
 from metalake.hierarchy import SeparatorPolicy, check_separator
+from metalake.listening import address
 from metalake.protected import BESIDE_THE_STORE, require_apart
-from metalake.server.listening import address
 from metalake.targets import in_url, is_address, is_loopback, is_private
 from providers.reaching.addresses import parse_allowed
 from providers.reaching.identity import parse_identity
-
-
-class Environment(environ.Env):
-    """Raises ImproperlyConfigured, naming the variable, for what should be a whole number."""
-
-    def int(self, var: str, default: int | environ.NoValue = environ.Env.NOTSET) -> int:
-        try:
-            return int(super().int(var, default))
-        except ValueError:
-            raise ImproperlyConfigured(f"{var} is a whole number, not {os.environ[var][:80]!r}.") from None
-
 
 env = Environment()
 

@@ -15,10 +15,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 
-from metalake import board, leading, preloading, refusals, sharing, static_files, store
+from metalake import board, leading, listening, preloading, refusals, sharing, static_files, store
 from metalake.draining import Drainer, Rounds
 from metalake.errors import Invalid
-from metalake.server import listening
 from metalake.server.worker import BALANCE, ROLES, ServerWorker
 from metalake.targets import in_url, is_loopback
 
