@@ -49,10 +49,7 @@ def why_not(failure: OSError | UnicodeError, host: str, port: int) -> str:
     if number == errno.EACCES:
         return f"This account may not open port {port}: choose one from 1024 on, METALAKE_PORT=8090, behind a proxy."
     if number == errno.EADDRNOTAVAIL or isinstance(failure, socket.gaierror | UnicodeError):
-        return (
-            f"METALAKE_HOST={host} is no address of this machine: 127.0.0.1 is for this machine alone, 0.0.0.0 for all "
-            "networks that it is in."
-        )
+        return f"METALAKE_HOST={host} is no address of this machine: 127.0.0.1 is itself, 0.0.0.0 all its networks."
     return f"It cannot listen on port {port} of {host}: {failure}."
 
 
