@@ -183,7 +183,7 @@ def build() -> Iterator[Build]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_step_of_the_image_runs_in_a_fresh_folder(build: Build) -> None:
     for step in STEPS:
         build.step(step)
