@@ -31,9 +31,11 @@ from iceberg_rest.wire import (
 from metalake.blocking import may_block
 from metalake.bodies import read_json
 from metalake.errors import Invalid
+from metalake.headers import BY_CALLER
 from metalake.kinds import Kind
 
 LARGE = 8 * 1024 * 1024  # bytes of an answer that are copied for longer than a short read may take
+_VARY = f"Accept-Encoding, {BY_CALLER}"
 
 
 @route("GET /v1/{prefix}/namespaces/{namespace}/tables", operations.LIST_TABLES, needs=Kind.TABLE, looks_up=Call.ident)
@@ -67,10 +69,10 @@ def load_table(call: Call) -> Reply:
     call.taken_at = record.taken_at
     etag = etag_of(record.metadata_location or "", mode)
     if matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
-        return Reply(304, headers={"ETag": etag, "Vary": "Accept-Encoding"})
+        return Reply(304, headers={"ETag": etag, "Vary": _VARY})
     if len(record.content) > LARGE:
         may_block()
-    headers = {"ETag": etag, "Vary": "Accept-Encoding"}
+    headers = {"ETag": etag, "Vary": _VARY}
     if mode == "refs":
         return Reply(body=table_result(record, only_referenced(record.metadata)), headers=headers)
     if len(record.content) >= LEAST and accepts_gzip(call.request.META.get("HTTP_ACCEPT_ENCODING", "")):

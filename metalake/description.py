@@ -37,6 +37,7 @@ class Description(SpectacularAPIView):
         response = HttpResponse(rendered.body, content_type=f"{renderer.media_type}{charset}")
         response["ETag"] = rendered.etag
         response["Content-Disposition"] = f'inline; filename="{self._get_filename(request, None)}"'
+        response["Cache-Control"] = "public, no-cache"  # it is the same for every caller
         patch_vary_headers(response, ["Accept"])
         return get_conditional_response(request, etag=rendered.etag, response=response) or response
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.cache import patch_vary_headers
 from django.utils.module_loading import import_string
 
 from metalake.addresses import client_of
@@ -18,7 +19,7 @@ from metalake.context import Door, address, door, request_id
 from metalake.engines import engine_of
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from metalake.handlers import render_for
-from metalake.headers import ADMIN, HARMLESS, PAGES
+from metalake.headers import ADMIN, BY_CALLER, HARMLESS, PAGES, caching
 from metalake.rest.exceptions import error_response_to_both
 from metalake.targets import WIRE_NAMES, read_target, require_host, require_one_wire, wire_of
 
@@ -45,6 +46,9 @@ class Wire:
             response["X-Request-Id"] = request_id.get()
             for name, value in HARMLESS.items():
                 response.setdefault(name, value)
+            if request.wire != "page" and "Cache-Control" not in response:  # type: ignore[attr-defined]
+                response["Cache-Control"] = caching(request.method, response.status_code)
+                patch_vary_headers(response, BY_CALLER.split(", "))
             if not response.streaming:
                 if response.status_code not in BODILESS:
                     response.setdefault("Content-Length", str(len(response.content)))

@@ -14,6 +14,7 @@ from metalake import errors
 from metalake.bodies import JSON
 from metalake.causes import unavailable
 from metalake.errors import Invalid, MetalakeError
+from metalake.headers import NEVER_STORED
 from metalake.kinds import KINDS
 from metalake.logs import note_failure
 from metalake.refusals import refused
@@ -100,7 +101,7 @@ def error_response_to_both(error: MetalakeError) -> HttpResponse:
     status, _, _ = shape_of(error)
     one = error_body(error)
     both = one | {"error": {"message": one["message"], "type": "BadRequestException", "code": status}}
-    return HttpResponse(orjson.dumps(both), status=status, content_type=JSON)
+    return HttpResponse(orjson.dumps(both), status=status, content_type=JSON, headers={"Cache-Control": NEVER_STORED})
 
 
 def render_error(error: Exception, context: Any = None) -> HttpResponse:

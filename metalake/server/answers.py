@@ -12,7 +12,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from uuid import uuid4
 
-from metalake.headers import HARMLESS
+from metalake.headers import HARMLESS, NEVER_STORED
 
 Headers = Iterable[tuple[str, str]]
 
@@ -55,6 +55,7 @@ def refusal(refused: Refused, *, closes: bool = True, is_head: bool = False) -> 
         ("Content-Length", str(len(body))),
         ("X-Request-Id", uuid4().hex),
         *HARMLESS.items(),
+        ("Cache-Control", NEVER_STORED),
     ]
     if busy:
         headers.append(("Retry-After", "1"))

@@ -32,7 +32,7 @@ from metalake.bodies import JSON
 from metalake.context import Door, address, door, request_id
 from metalake.engines import engine_of
 from metalake.errors import Invalid
-from metalake.headers import HARMLESS
+from metalake.headers import ASKED_EACH_TIME, BY_CALLER, HARMLESS
 from metalake.server.answers import now_text
 from metalake.server.requests import Reader
 from metalake.server.statements import OnSqlite, on_postgresql
@@ -55,7 +55,8 @@ _READ = {
     b"user-agent": "HTTP_USER_AGENT",
 }
 _NOTHING = nullcontext()
-_ALWAYS = "".join(f"{name}: {value}\r\n" for name, value in HARMLESS.items())
+_ALWAYS = "".join(f"{name}: {value}\r\n" for name, value in (HARMLESS | {"Cache-Control": ASKED_EACH_TIME}).items())
+_VARY = f"Vary: {BY_CALLER}\r\n"
 
 
 class HotRead(Protocol):
@@ -208,9 +209,10 @@ def _head_of(reply: Reply, closes: bool) -> bytes:
     kind = f"Content-Type: {JSON}\r\n" if body else ""
     own = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
     length = "" if status in BODILESS else f"Content-Length: {len(body)}\r\n"
+    vary = "" if "Vary" in reply.headers else _VARY
     last = "Connection: close\r\n" if closes else ""
     head = (
         f"HTTP/1.1 {status} {responses[status]}\r\nDate: {now_text()}\r\n{kind}{own}"
-        f"X-Request-Id: {request_id.get()}\r\n{_ALWAYS}{length}{last}\r\n"
+        f"X-Request-Id: {request_id.get()}\r\n{_ALWAYS}{vary}{length}{last}\r\n"
     )
     return head.encode("latin-1")

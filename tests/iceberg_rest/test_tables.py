@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from metalake.headers import BY_CALLER
 from metalake.kinds import Kind
 from metalake.outbox import drain
 from tests.demo import give
@@ -365,7 +366,7 @@ def test_a_load_is_packed_for_who_accepts_it_once_for_each_version(home: Caller)
     plain = home.get("namespaces/a/tables/t")
     packed = home.get("namespaces/a/tables/t", HTTP_ACCEPT_ENCODING="deflate, gzip;q=0.9")
     assert packed.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
-    assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
+    assert plain.headers["Vary"] == packed.headers["Vary"] == f"Accept-Encoding, {BY_CALLER}"
     assert gzip.decompress(packed.content) == plain.content and len(packed.content) < len(plain.content) / 4
     assert packed.headers["ETag"] != plain.headers["ETag"]
     again = home.get("namespaces/a/tables/t", HTTP_ACCEPT_ENCODING="gzip")
