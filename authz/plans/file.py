@@ -7,6 +7,7 @@ keys are refused.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,8 @@ from metalake.privileges import Effect
 from metalake.wire import MAX_BODY_NESTING, Body, Moment, kind_of, quote, read, written
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+# What every YAML, 1.1 or 1.2, reads as text without quotes; the emitter quotes what its syntax asks for.
+_PLAIN = re.compile(r"(?!(?:y|yes|n|no|on|off|true|false|null|nan|inf|infinity)\Z)[^\W\d]", re.IGNORECASE)
 
 
 class TimedPrivilege(Body):
@@ -278,6 +281,12 @@ def _wrong(what: str, event: Any) -> Invalid:
 class _Dumper(yaml.CSafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if _PLAIN.match(text) else "'")
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def as_data(wanted: Wanted) -> dict[str, Any]:

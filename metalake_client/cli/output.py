@@ -16,6 +16,7 @@ from typing import Any
 Row = dict[str, Any]
 GRID = 500
 """So many rows are drawn as a grid; more are lines with tabs on a terminal, too: nobody waits for a grid of them."""
+_NUMERIC = "+-.0123456789"
 
 
 class Format(enum.StrEnum):
@@ -116,8 +117,15 @@ def _print_lines(rows: Sequence[Row]) -> None:
 def _print_yaml(data: Any) -> None:
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # in C where it was built with it
-    print(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True), end="")
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # in C where it was built with it
+        pass
+
+    def text(dumper: Any, value: str) -> Any:
+        """In quotes where YAML 1.2 reads a number and PyYAML, which has 1.1, does not: 1e3, 0o17."""
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="'" if value[:1] in _NUMERIC else None)
+
+    Dumper.add_representer(str, text)
+    print(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True), end="")
 
 
 def _print_grid(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:

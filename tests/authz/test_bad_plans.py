@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,13 +142,23 @@ def test_what_yaml_might_take_for_something_else_is_text() -> None:
 
 
 ODD = ["no", "2024", "null", "~", " a ", "a: b", "#x", "é", "\U0001f6eb", "a\u2028b", "-", "'", '"', "*x", "&x", "!x"]
+NUMBERS = ["1e3", "0x1F", "0o17", "0b11", "12345", "1_000", "+1", "1.5", ".5", ".inf", "-.Inf", ".nan", "NaN", "1:20"]
+TYPED = [*NUMBERS, "yes", "No", "on", "OFF", "y", "TRUE", "Null", "2024-01-01", "2024-01-01T00:00:00Z", "=", "<<", ""]
+# The core schema of YAML 1.2.2 (section 10.3.2).
+CORE = re.compile(
+    r"null|Null|NULL|~||true|True|TRUE|false|False|FALSE|[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|"
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 
 
 def test_odd_names_are_written_so_that_they_are_read_again() -> None:
-    file = Wanted("acme", None, [WantedRole("", name, [name], [name], []) for name in ODD])
+    names = ODD + TYPED
+    file = Wanted("acme", None, [WantedRole("", name, [name], [name], []) for name in names])
     text = plan_file.as_yaml(file)
-    assert [role_.name for role_ in plan_file.read_yaml(text.encode()).roles] == ODD
-    assert [role_["users"] for role_ in yaml.safe_load(text)["roles"]] == [[name] for name in ODD]
+    assert [role_.name for role_ in plan_file.read_yaml(text.encode()).roles] == names
+    assert [role_["users"] for role_ in yaml.safe_load(text)["roles"]] == [[name] for name in names]
+    bare = {token.value for token in yaml.scan(text) if isinstance(token, yaml.ScalarToken) and token.plain}
+    assert [name for name in bare if CORE.fullmatch(name)] == [] and not bare & set(TYPED)
 
 
 def test_too_much_is_refused(world: World, wire: Wire, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

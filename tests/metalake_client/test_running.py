@@ -172,13 +172,15 @@ def test_pages_are_followed_as_far_as_they_are_wanted(alone: Gcli, stand_in: Sta
 
 def test_json_and_yaml_are_what_the_server_says(alone: Gcli, stand_in: StandIn) -> None:
     catalogs = [{"name": "é: - #'\"", "properties": {"a": "1\n\x1b", "no": "yes"}}, {"name": "b\x1b", "comment": None}]
+    catalogs.append({"name": "1e3"})
     stand_in.answers[CATALOGS] = {"catalogs": catalogs}
     stand_in.answers[f"{CATALOGS}/b"] = {"catalog": catalogs[0]}
     for words in (("catalog", "list"), ("catalog", "details", "--catalog", "b")):
         expected = catalogs if words[1] == "list" else catalogs[0]
         assert alone.json(*words) == yaml.safe_load(alone.ok(*words, "--output", "yaml").out) == expected
         assert "\x1b" not in alone.ok(*words).out
-    assert alone.ok("catalog", "list", "-o", "json").out.count("\n") == 4  # a row on each line
+    assert alone.ok("catalog", "list", "-o", "json").out.count("\n") == 5  # a row on each line
+    assert "- name: '1e3'\n" in alone.ok("catalog", "list", "-o", "yaml").out
     stand_in.answers[CATALOGS] = {"catalogs": []}
     assert (alone.json("catalog", "list"), alone.ok("catalog", "list", "-o", "yaml").out) == ([], "[]\n")
     assert alone.ok("catalog", "list").out == ""
