@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.utils.http import urlencode
 from django_htmx.http import HttpResponseClientRedirect
@@ -24,13 +25,17 @@ from metalake.lineage import Lineage, Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 
-HOME = "/"
 LONGEST_QUERY = 6000  # characters
 __all__ = [
-    "HOME", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
+    "home", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
     "takes_schemas", "takes_views",
 ]  # fmt: skip
 Page = Callable[..., HttpResponse]
+
+
+def home() -> str:
+    """The path of the first page."""
+    return reverse("frontend:home")
 
 
 def signed_in(page: Page) -> Page:
@@ -109,12 +114,13 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     if is_partial(request):
         if request.method not in SAFE:
             return signed_out(request)
-        return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or HOME))  # type: ignore[attr-defined]
-    return redirect(_login_url(request.get_full_path() if request.method == "GET" else HOME))
+        return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or home()))  # type: ignore[attr-defined]
+    return redirect(_login_url(request.get_full_path() if request.method == "GET" else home()))
 
 
 def _login_url(next_: str) -> str:
-    return "/login" if next_ == HOME else f"/login?{urlencode({'next': next_})}"
+    login = reverse("frontend:login")
+    return login if next_ == home() else f"{login}?{urlencode({'next': next_})}"
 
 
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:

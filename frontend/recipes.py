@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-import yaml
-
+from authz.plans.file import in_yaml
 from authz.plans.wanted import Change
 from authz.wire.plans import change_reply
 
@@ -26,7 +25,7 @@ def recipe(server: str, metalake: str, changes: Iterable[Change]) -> Recipe:
     body = json.dumps({"changes": list(map(change_reply, changes))}, ensure_ascii=False)
     access = f"{server}api/metalakes/{quote(metalake, safe='')}/access"
     calls = f"{_call(f'{access}/changes', body)}\n{_call(f'{access}/apply', _APPLY)}"
-    return Recipe(calls, yaml.safe_dump(json.loads(body), sort_keys=False, allow_unicode=True, width=110))
+    return Recipe(calls, in_yaml(json.loads(body)))
 
 
 _APPLY = '{"token": "the token of the answer"}'

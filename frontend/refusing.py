@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
+from django.urls import reverse
 from django_htmx.http import reswap, retarget, trigger_client_event
 
 from frontend.shown import spelled
@@ -86,7 +86,7 @@ def signed_out(request: HttpRequest) -> HttpResponse:
     context = {
         "title": "You are signed out",
         "message": "Nothing was changed, and what you typed is still here: sign in, then send it once more.",
-        "link": settings.LOGIN_URL,
+        "link": reverse("frontend:login"),
         "link_text": "Sign in, in a new tab",
     }
     return _sentence(request, 401, context)

@@ -37,6 +37,11 @@ SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "guardian.W0
 ROOT_URLCONF = "metalake.urls"
 WSGI_APPLICATION = "metalake.wsgi.application"
 APPEND_SLASH = False
+LOGIN_URL = "frontend:login"
+LOGIN_REDIRECT_URL = "frontend:home"
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "frontend.refusing.form_refused"
 TEMPLATES = [
     {

@@ -104,7 +104,12 @@ class PagesOnly:
                 self.process_views.insert(0, middleware.process_view)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.pages(request) if request.wire == "page" else self.wires(request)  # type: ignore[attr-defined]
+        if request.wire != "page":  # type: ignore[attr-defined]
+            return self.wires(request)
+        response = self.pages(request)
+        for cookie in response.cookies.values():
+            cookie["path"] = settings.METALAKE_PATH_PREFIX or "/"
+        return response
 
     def process_view(self, request: HttpRequest, *rest: Any) -> HttpResponse | None:
         """The first answer that a middleware gives instead of the page; CSRF is checked here."""
@@ -121,5 +126,5 @@ class ContentSecurity:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        response.setdefault("Content-Security-Policy", ADMIN if request.path.startswith("/admin/") else PAGES)
+        response.setdefault("Content-Security-Policy", ADMIN if request.path_info.startswith("/admin/") else PAGES)
         return response

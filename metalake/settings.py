@@ -15,11 +15,11 @@ from metalake.addresses import parse_proxies
 from metalake.environment import Environment
 from metalake.errors import Invalid
 from metalake.framework_settings import *  # noqa: F403
-from metalake.framework_settings import LIBRARY_APPS
+from metalake.framework_settings import LIBRARY_APPS, SPECTACULAR_SETTINGS
 from metalake.hierarchy import SeparatorPolicy, check_separator
 from metalake.listening import address
 from metalake.protected import BESIDE_THE_STORE, require_apart
-from metalake.targets import in_url, is_address, is_loopback, is_private
+from metalake.targets import in_url, is_address, is_loopback, is_private, parse_prefix
 from providers.reaching.addresses import parse_allowed
 from providers.reaching.identity import parse_identity
 
@@ -149,6 +149,8 @@ with checking("METALAKE_JOB_PATHS"):
 if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
     refuse("METALAKE_METRICS_TOKEN must have 20 characters or more: openssl rand -hex 20 makes one.")
 
+with checking("METALAKE_PATH_PREFIX"):
+    METALAKE_PATH_PREFIX = parse_prefix(env.str("METALAKE_PATH_PREFIX", ""))
 with checking("METALAKE_TRUSTED_PROXIES"):
     METALAKE_TRUSTED_PROXIES = parse_proxies(env.list("METALAKE_TRUSTED_PROXIES", default=[]))
 
@@ -312,18 +314,15 @@ AUTH_PASSWORD_VALIDATORS = [
 GUARDIAN_GROUP_OBJ_PERMS_MODEL = "authz.Grant"
 GUARDIAN_GET_CONTENT_TYPE = "authz.guarding.permissions.content_type_of"
 ANONYMOUS_USER_NAME = None
-LOGIN_URL = "/login"
-LOGIN_REDIRECT_URL = "/"
-SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("METALAKE_HTTPS", False)
-X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(METALAKE_MAX_BODY, METALAKE_MAX_COMMIT_BODY, METALAKE_MAX_PLAN_BODY)
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
-STATIC_URL = "/static/"
+FORCE_SCRIPT_NAME = METALAKE_PATH_PREFIX or None  # what Django puts before the paths that it writes
+STATIC_URL = f"{METALAKE_PATH_PREFIX}/static/"
+SPECTACULAR_SETTINGS["SERVERS"] = [{"url": METALAKE_PATH_PREFIX}] if METALAKE_PATH_PREFIX else []
 STATIC_ROOT = METALAKE_HOME / "static"
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise expects it at start; metalake.static_files fills it
 
@@ -331,6 +330,7 @@ CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://localhost"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # seconds
 CELERY_TASK_ALWAYS_EAGER = CELERY_TASK_EAGER_PROPAGATES = not METALAKE_BROKER_URL  # without one, callers run tasks
 UNFOLD = {"SITE_TITLE": "Metalake", "SITE_HEADER": "Metalake operators", "SHOW_VIEW_ON_SITE": False}
+UNFOLD["SITE_URL"] = f"{METALAKE_PATH_PREFIX}/"
 
 LOGGING = {
     "version": 1,

@@ -23,6 +23,12 @@ WIRE_NAMES = {"api": "native", "iceberg": "iceberg"}  # of those that objects ar
 # Paths that load balancers, Kubernetes and Prometheus request by the address of one machine.
 PROBED = frozenset({"health", "metrics"})
 
+PAGES = frozenset(
+    {"admin", "catalogs", "components", "invitations", "login", "logout", "metalakes", "objects", "search", "static"}
+    | {"tokens", "tree"}
+)
+
+_PREFIX = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 _ABSOLUTE = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
 
 
@@ -30,6 +36,26 @@ def wire_of(path: str) -> str:
     """ "api", "iceberg" and the like; "page" for everything people look at."""
     first = path.removeprefix("/").partition("/")[0]
     return first if first in WIRES else "page"
+
+
+def parse_prefix(given: str) -> str:
+    """The path below which clients find this server, as /metalake; "" is the root. Raises Invalid."""
+    if given in ("", "/"):
+        return ""
+    if not _PREFIX.fullmatch(given) or given.split("/")[1] in WIRES | PAGES:
+        raise Invalid(
+            f"write a path such as /metalake instead of {quote(given)}: parts of letters, digits and - . _ ~, without "
+            "a slash at the end, and none of this server's own first"
+        )
+    return given
+
+
+def without_prefix(target: bytes, prefix: bytes) -> bytes:
+    """The target of a request as it is at the root: proxies may take METALAKE_PATH_PREFIX away or leave it."""
+    rest = target[len(prefix) :]
+    if not target.startswith(prefix) or rest[:1] not in (b"", b"/", b"?"):
+        return target
+    return rest if rest.startswith(b"/") else b"/" + rest
 
 
 def path_in(target: str) -> str:

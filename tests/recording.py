@@ -26,6 +26,7 @@ class Exchange:
     status: int = 0
     answer_headers: dict[str, str] = field(default_factory=dict)
     answer: bytes = b""
+    cookies: list[str] = field(default_factory=list)  # that it sets
 
 
 @dataclass
@@ -37,8 +38,11 @@ class Recorder:
 
 
 @contextmanager
-def running_recorder(server: str) -> Iterator[Recorder]:
-    """Listen on a port of this machine, and pass on to the server at this URL."""
+def running_recorder(server: str, *, takes_away: str | None = None) -> Iterator[Recorder]:
+    """Listen on a port of this machine, and pass on to the server at this URL.
+
+    With `takes_away` it is a proxy in front: it passes on the Host, and paths without that at their beginning.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -47,10 +51,12 @@ def running_recorder(server: str) -> Iterator[Recorder]:
             sent = {name.lower(): value for name, value in self.headers.items()}
             exchange = Exchange(self.command, self.path, sent, self._body())
             recorder.exchanges.append(exchange)
-            _pass_on(exchange, server)
+            _pass_on(exchange, server, takes_away)
             self.send_response(exchange.status)
             for name, value in exchange.answer_headers.items():
                 self.send_header(name, value)
+            for cookie in exchange.cookies:
+                self.send_header("Set-Cookie", cookie)
             self.send_header("Content-Length", str(len(exchange.answer)))
             self.end_headers()
             self.wfile.write(exchange.answer if self.command != "HEAD" else b"")
@@ -84,16 +90,22 @@ def running_recorder(server: str) -> Iterator[Recorder]:
         listening.server_close()
 
 
-def _pass_on(exchange: Exchange, server: str) -> None:
-    headers = {name: value for name, value in exchange.headers.items() if name not in OF_A_CONNECTION | UNPACKED}
+def _pass_on(exchange: Exchange, server: str, takes_away: str | None) -> None:
+    left = (OF_A_CONNECTION | UNPACKED) - ({"host"} if takes_away is not None else set())
+    headers = {name: value for name, value in exchange.headers.items() if name not in left}
     connection = HTTPConnection(urlsplit(server).netloc, timeout=60)
     try:
-        connection.request(exchange.method, exchange.target, exchange.body or None, headers)
+        connection.request(
+            exchange.method, exchange.target.removeprefix(takes_away or ""), exchange.body or None, headers
+        )
         response = connection.getresponse()
         exchange.answer = response.read()
     finally:
         connection.close()
     exchange.status = response.status
+    exchange.cookies = response.headers.get_all("Set-Cookie") or []
     exchange.answer_headers = {
-        name.lower(): value for name, value in response.getheaders() if name.lower() not in OF_A_CONNECTION
+        name.lower(): value
+        for name, value in response.getheaders()
+        if name.lower() not in OF_A_CONNECTION | {"set-cookie"}
     }

@@ -328,9 +328,12 @@ def _privilege_data(privilege: str, given: Given) -> str | dict[str, str]:
 
 
 def as_yaml(wanted: Wanted) -> str:
-    return yaml.dump(
-        as_data(wanted), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
-    )
+    return in_yaml(as_data(wanted), default_flow_style=None)
+
+
+def in_yaml(data: Any, **style: Any) -> str:
+    """Plain data as YAML, with quotes around whatever some reader takes for another type than text."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, **style)
 
 
 def data_of(content_type: str, raw: bytes) -> Any:

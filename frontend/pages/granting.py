@@ -23,7 +23,7 @@ from authz.services import roles
 from catalogs.services import browsing
 from frontend.drawers import Drawer, groups, levels, place_of
 from frontend.forms.granting import CHOSEN, GrantForm
-from frontend.guarding import is_partial, keeps_form, permits, signed_in
+from frontend.guarding import home, is_partial, keeps_form, permits, signed_in
 from frontend.pages.undoing import say_applied
 from frontend.recipes import recipe
 from metalake.errors import Invalid, MetalakeError, NotFound
@@ -150,7 +150,7 @@ def _context(request: HttpRequest, actor: Actor, drawer: Drawer) -> dict[str, An
     if drawer.proposal:
         changes = drawer.proposal.planned.changes if drawer.proposal.planned else drawer.proposal.changes
         if changes:
-            context["recipe"] = recipe(request.build_absolute_uri("/"), drawer.metalake, changes)
+            context["recipe"] = recipe(request.build_absolute_uri(home()), drawer.metalake, changes)
         context["asks"] = [_ask(request, drawer, step) for step in drawer.proposal.asks]
     return context
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from authz.models import PASSWORDS
 from authz.services import invitations
 from frontend.forms.people import PasswordForm
-from frontend.guarding import HOME
+from frontend.guarding import home
 from frontend.pages.sign_in import throttled
 from metalake.errors import Invalid, NotFound
 
@@ -43,6 +43,6 @@ def _answer(request: HttpRequest, secret: str) -> HttpResponse:
             form.add_error("password", refusal.message)
         else:
             auth.login(request, account, backend=PASSWORDS)
-            return redirect(HOME)
+            return redirect(home())
     context = {"form": form, "name": user.username}
     return render(request, "frontend/people/invitation.html", context, status=422 if form.errors else 200)

@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from authz.models import User
-from frontend.guarding import HOME
+from frontend.guarding import home
 from frontend.refusing import refuse
 from metalake.errors import TooManyRequests
 
@@ -70,11 +70,11 @@ def admin_password(request: HttpRequest) -> HttpResponse:
 @require_POST
 def logout(request: HttpRequest) -> HttpResponse:
     auth.logout(request)
-    return redirect("/login")
+    return redirect("frontend:login")
 
 
 def local_path(path: str | None) -> str:
     """The path if it leads to a page of this server, else the first page."""
     if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
-        return HOME
-    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else HOME
+        return home()
+    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else home()

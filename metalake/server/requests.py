@@ -21,7 +21,7 @@ from metalake.addresses import is_trusted
 from metalake.bodies import is_delivery, limit_of
 from metalake.server import limits
 from metalake.server.answers import Refused
-from metalake.targets import path_in
+from metalake.targets import path_in, without_prefix
 
 Environment = dict[str, Any]
 
@@ -80,6 +80,7 @@ class Reader:
 
     def __init__(self, peer: tuple[str, int], here: tuple[str, int], memory: Memory) -> None:
         self.peer, self.here, self.memory = peer, here, memory
+        self.prefix = settings.METALAKE_PATH_PREFIX.encode()
         self.size = 0  # bytes of the body that came
         self.known: Known | None = None  # the fields of the last request that was a read
         self.parser = Parser(
@@ -131,7 +132,8 @@ class Reader:
         if fields != known.fields or len(line) > limits.LINE or not (read := _READ.fullmatch(line)):
             return False
         parser = self.parser
-        parser.method, parser.path = read.groups()
+        parser.method, path = read.groups()
+        parser.path = without_prefix(path, self.prefix) if self.prefix else path
         parser.http_version, parser.headers, parser.is_complete = (1, 1), known.headers, True
         self.has_begun = self.has_head = True
         return True
@@ -186,6 +188,8 @@ class Reader:
     def _head(self) -> bool:
         parser = self.parser
         self.has_head = True
+        if self.prefix:
+            parser.path = without_prefix(parser.path, self.prefix)
         if parser.http_version == (1, 1) and not any(name == b"host" for name, _ in parser.headers):
             raise Refused(400, "A request of HTTP/1.1 names its host in one Host header.")
         path = path_in(parser.path.decode("latin-1"))

@@ -118,6 +118,7 @@ def refused(folder: Path, *command: str, **environment: str) -> str:
         ({"METALAKE_AUTHENTICATORS": "simple,basic"}, "simple and basic read the same header"),
         ({"METALAKE_AUTHENTICATORS": "simple", "METALAKE_ALLOWED_HOSTS": "*"}, "METALAKE_ALLOWED_HOSTS must list"),
         ({"METALAKE_METRICS_TOKEN": "short"}, "METALAKE_METRICS_TOKEN must have 20 characters or more"),
+        ({"METALAKE_PATH_PREFIX": "lake/"}, "METALAKE_PATH_PREFIX: write a path such as /metalake instead of 'lake/'"),
         ({"METALAKE_AUTHORIZATION": "maybe"}, "METALAKE_AUTHORIZATION is 'on' or 'off'"),
         ({"METALAKE_AUTHORIZATION": "off", "METALAKE_HOST": "0.0.0.0"}, "on a loopback address only"),
         ({"METALAKE_BROKER_URL": "redis://127.0.0.1:1/0"}, "needs PostgreSQL: set METALAKE_DATABASE_URL"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from contextlib import nullcontext
 from typing import Any
@@ -10,11 +11,13 @@ import orjson
 import pytest
 from django.test import Client
 from django.test.client import RequestFactory
+from django.urls import URLPattern, get_resolver
 
 from authz.models import User
 from benchmarks.http import basic
 from metalake.errors import Invalid
-from metalake.targets import read_target, require_host, require_one_wire, wire_of
+from metalake.targets import PAGES, WIRES, parse_prefix, read_target, require_host, require_one_wire, wire_of
+from metalake.targets import without_prefix as _without
 from tests.servers import MetalakeServer
 from tests.waiting import eventually
 
@@ -219,3 +222,26 @@ def test_one_path_says_which_wire_it_is_and_what_is_asked(path: str) -> None:
     meta = RequestFactory().get(path, RAW_URI=path).META
     require_one_wire(read_target(meta), meta["PATH_INFO"])
     assert wire_of(read_target(meta)) == wire_of(meta["PATH_INFO"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["metalake", "/metalake/", "//metalake", "/a//b", "/..", "/a/.", "/%61", "/a b", "/é", "/api", "/login/x"],
+)
+def test_a_prefix_of_bad_form_is_refused(given: str) -> None:
+    with pytest.raises(Invalid, match="write a path such as /metalake"):
+        parse_prefix(given)
+
+
+def test_a_prefix_is_taken_from_whole_parts_alone() -> None:
+    assert [parse_prefix(given) for given in ("", "/", "/metalake", "/a/~b.c")] == ["", "", "/metalake", "/a/~b.c"]
+    asked = {b"/m": b"/", b"/m?q": b"/?q", b"/m/": b"/", b"/m/api/a%2Fb?c": b"/api/a%2Fb?c", b"/m//x": b"//x"}
+    asked |= {whole: whole for whole in (b"/", b"/mm/x", b"/x/m/", b"/M/x", b"*", b"http://h/m/x")}
+    assert {sent: _without(sent, b"/m") for sent in asked} == asked
+
+
+def test_no_prefix_begins_as_a_path_of_ours() -> None:
+    parts = {re.match(r"[\^(?:]*([a-z]*)", str(each.pattern))[1] for each in get_resolver().url_patterns}  # type: ignore[index]
+    pages = next(each for each in get_resolver().url_patterns if str(each.pattern) == "")
+    parts |= {str(each.pattern).partition("/")[0] for each in pages.url_patterns if isinstance(each, URLPattern)}
+    assert parts - {""} | {"static"} <= WIRES | PAGES
