@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class Call:
     actor: Actor = field(init=False)
     taken_at: datetime | None = field(default=None, init=False)
     _subject: Subject | None = field(default=None, init=False)
+    _others: list[Levels] = field(default_factory=list, init=False)  # namespaces of the body
 
     @property
     def subject(self) -> Subject:
@@ -89,6 +91,8 @@ class Call:
         """The address of the path's own object, or of another in the same catalog."""
         schema = (self.levels or None) if levels is None else levels
         name = (self.leaf or None) if levels is None else leaf
+        if levels is not None:
+            self._others.append(levels)
         return Address(metalake=self.metalake, catalog=self.catalog, schema=schema, leaf=name, leaf_kind=self.leaf_kind)
 
     def choice(self, parameter: str, *choices: str) -> str:
@@ -113,6 +117,15 @@ class Call:
 
     def about_leaf(self, levels: Levels, name: str) -> Subject:
         return Subject(self.leaf_kind, dotted((*levels, name)))
+
+    def in_dots(self, error: Exception) -> Exception:
+        """The error with the request's namespaces as engines write them: they do not know the native separator."""
+        if isinstance(error, MetalakeError):
+            for levels in sorted({self.levels, *self._others}, key=len, reverse=True):
+                for depth in range(len(levels), 1, -1):
+                    native, dots = re.escape(logical(levels[:depth])), dotted(levels[:depth])
+                    error.message = re.sub(rf"(?<!\w){native}(?!\w)", lambda _, dots=dots: dots, error.message)
+        return error
 
     def require_own(self, levels: Iterable[str], name: str) -> None:
         """Raise Invalid unless the name in a body is that of the path's own table or view."""
@@ -211,7 +224,7 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str], announcer: 
             announcer.error = error
         if call and isinstance(error, Forbidden):
             refused(call.actor.name, f"{request.method} {request.path}", error, call.metalake)
-        return render_error(call.subject.reported(error) if call else error, commits=asked.commits)
+        return render_error(call.in_dots(call.subject.reported(error)) if call else error, commits=asked.commits)
 
 
 def perform(asked: Route, call: Call, *body: BaseModel) -> Reply:

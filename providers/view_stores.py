@@ -160,6 +160,6 @@ class ReadOnlyViews(RemoteViews):
 def _only_read(label: str) -> Unsupported:
     return Unsupported(
         f"Views of {label} are read here, not written: write them with the engine that reads them, or create the view "
-        "in a catalog whose views Metalake stores.",
+        "in an Iceberg catalog.",
         kind=Kind.VIEW,
     )

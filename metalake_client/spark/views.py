@@ -20,6 +20,8 @@ from metalake_client.rest import Client, Json
 from metalake_client.spark.errors import is_sparks_error
 
 DIALECTS = ("spark", "hive")
+OF_ONE = ("hive", "glue")  # formats of an entry in the form of one engine
+ALONE = "It is stored in the form of {}, which holds one query: make a view for Spark beside it, under another name."
 
 
 @dataclass
@@ -68,10 +70,10 @@ class Views:
             if dialect in queries and (dialect == "spark" or self._parses(queries[dialect]["sql"])):
                 return queries[dialect]
         there = ", ".join(sorted(queries))
+        adds = f"gcli view add-dialect --catalog {catalog} --schema {schema} --view {view['name']} --dialect spark "
         raise Failure(
             f"View {catalog}.{schema}.{view['name']} has no query that Spark can run, only: {there}. "
-            f"gcli view add-dialect --catalog {catalog} --schema {schema} --view {view['name']} --dialect spark "
-            "--sql-file ... adds one.",
+            + (f"{adds}--sql-file ... adds one." if view["format"] not in OF_ONE else ALONE.format(view["engine"])),
             Exit.CONFLICT,
         )
 

@@ -384,3 +384,25 @@ def test_every_error_below_500_stays_there_on_a_commit() -> None:
         MetalakeError.__init__(raised, "x")  # some need more to be raised
         status, type_ = shape_of(raised, commits=True)
         assert (status == 500) == issubclass(error, errors.OutcomeUnknown) == (type_ == "CommitStateUnknownException")
+
+
+def test_engines_never_see_the_separator(owner: Caller, reader: Caller) -> None:
+    """Whatever is refused about a nested namespace names it by dots, as engines do."""
+    owner.make_namespace("N", "a")
+    owner.make_table("N%1Fa", "t")
+    owner.make_table("N%1Fa", "u")
+    to_u = {"source": {"namespace": ["N", "a"], "name": "t"}, "destination": {"namespace": ["N", "a"], "name": "u"}}
+    new, commit = NEW_TABLE | {"name": "t"}, {"requirements": [], "updates": []}
+    inside = "namespaces/N%1Fa"
+    changes = {"table-changes": [commit | {"identifier": {"namespace": ["N", "a"], "name": "t"}}]}
+    writes = [
+        ("POST", f"{inside}/tables", new), ("POST", f"{inside}/tables/t", commit), ("POST", "tables/rename", to_u),
+        ("POST", "transactions/commit", changes), ("DELETE", f"{inside}/tables/t", None), ("DELETE", inside, None),
+        ("POST", f"{inside}/properties", {"updates": {"k": "v"}}),
+        ("POST", "namespaces", {"namespace": ["N", "a", "b"]}),
+        ("GET", f"{inside}/tables/none", None), ("POST", f"{inside}/views", {}),
+    ]  # fmt: skip
+    refused = [answer for caller in (reader, owner) for each in writes if (answer := caller.ask(*each)).status >= 400]
+    assert {answer.status for answer in refused} >= {400, 403, 404, 409}
+    said = [answer.json["error"]["message"] for answer in refused]
+    assert [one for one in said if "N:a" in one] == [] and sum("N.a" in one for one in said) >= 9, said

@@ -219,7 +219,7 @@ def test_views_that_are_only_read_are_not_written(
     refused = admin.send(*write)
     assert refused.error[::2] == (405, "UnsupportedOperationException")
     assert "Memory with views of others are read here, not written" in refused.message
-    assert "a catalog whose views Metalake stores" in refused.message
+    assert "create the view in an Iceberg catalog" in refused.message
     give("mia", Kind.CATALOG, "station", "use_catalog", "use_schema", "select_view")
     assert mia.send(*write).status == 403
     with reading.open() as state:
@@ -250,7 +250,7 @@ ICEBERG_WRITES: list[tuple[str, str, Any, int]] = [
     ("class_", "instead"),
     [
         ("ViewingProvider", "over the native API in the form of an engine, or in an Iceberg catalog"),
-        ("ReadOnlyViewsProvider", "in a catalog whose views Metalake stores"),
+        ("ReadOnlyViewsProvider", "create the view in an Iceberg catalog"),
     ],
 )
 def test_the_iceberg_wire_has_none_of_these_views(

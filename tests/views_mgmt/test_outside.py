@@ -315,7 +315,7 @@ def test_a_view_is_written_in_the_form_of_its_engine(engines: Engines, admin: Ca
 def test_what_a_form_cannot_hold_is_refused_and_nothing_is_changed(engines: Engines, admin: Caller) -> None:
     for wanted, reason in (
         (new("mode", securityMode="DEFINER"), "securityMode"),
-        (new("odd", "oracle"), "Hive has forms for"),
+        (new("odd", "oracle"), "views are stored in forms for"),
         (new("delays"), "already exists"),
         (new("by-name"), "no name for a view"),
         (new("marked", properties={"presto_view": "true"}), "written by Trino"),

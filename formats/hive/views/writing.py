@@ -38,7 +38,7 @@ def written(
     """
     only = _only(definition)
     if only.key not in DIALECTS:
-        known = f"Hive has forms for {', '.join(DIALECTS)}"
+        known = f"views are stored in forms for {', '.join(DIALECTS)}"
         raise Invalid(f"representations[0].dialect: {known}, not for {quote(only.dialect)}", kind=Kind.VIEW)
     form = Form(only.key)
     _check(form, definition)

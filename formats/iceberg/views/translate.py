@@ -33,8 +33,7 @@ from metalake.wire import quote, read
 COMMENT = "comment"
 SUMMARY = {"engine-name": "metalake"}
 NO_SECURITY_MODE = (
-    "securityMode: an Iceberg view has none but what Trino notes in it; leave it out, or create the view in a catalog "
-    "whose views Metalake stores itself"
+    "securityMode: an Iceberg view has none but what Trino notes in it; leave it out, or create the view with Trino"
 )
 
 

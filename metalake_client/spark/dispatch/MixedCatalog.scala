@@ -267,7 +267,7 @@ object MixedCatalog {
   val KyuubiSparks: Seq[String] = (0 to 4).map(patch => s"3.5.$patch") // what it calls of Spark is another in 3.5.5
   val COLUMNS = "Kyuubi's connector would leave the columns as they are; alter them through Metalake"
   val HIDDEN = "it is a table of Iceberg in the metastore, and Metalake does not show it to you"
-  val DIALECT = "and has none that Spark reads: `gcli view add-dialect` adds one"
+  val DIALECT = "which is its only query: make one for Spark beside it, under another name"
   val REPLACED = "only a table of Iceberg is replaced in one step; drop it and create it anew"
   /** A view as Hive's metastore keeps it, from Spark or from Hive. */
   class HiveView(catalog: String, ident: Identifier, entry: CatalogTable) extends View {

@@ -96,7 +96,7 @@ def test_each_table_is_read_and_written_in_its_own_format(world: World, hms: Hiv
         ("of_delta", "it is a table of delta, and the jar is missing: io.delta:delta-spark_2.13:4.1.0"),
         ("of_hudi", "it is a table of hudi, and Hudi has no jar for this Spark"),
         ("of_nothing", "its entry names no format"),
-        ("of_trino", "it is a view in the SQL of Trino, and has none that Spark reads: `gcli view add-dialect`"),
+        ("of_trino", "it is a view in the SQL of Trino, which is its only query: make one for Spark beside it"),
         ("text version as of 1", "it is not a table of Iceberg, so it has no earlier versions"),
     ],
 )
