@@ -11,6 +11,7 @@ import pytest
 from metalake_client.failures import Exit, Failure
 from metalake_client.spark import metalake_session
 from metalake_client.spark.java import require_java
+from metalake_client.spark.views import Views
 from tests.servers import MetalakeServer
 from tests.spark import Spark
 
@@ -105,3 +106,14 @@ def test_a_spark_that_runs_without_iceberg(metalake_server: MetalakeServer, spar
     (said,) = spark.call("python", code, {}).splitlines()
     assert said.startswith("The Spark that runs in this process has no Iceberg. Stop it, or start it with ")
     assert "iceberg-spark-runtime-4.1_2.13:1.11.0" in said
+
+
+@pytest.mark.parametrize(
+    ("format", "advice"),
+    [("hive", "in the form of trino, which holds one query"), ("iceberg", "gcli view add-")],
+)
+def test_what_to_do_about_a_view_without_a_query_for_spark_can_be_done(format: str, advice: str) -> None:
+    query = {"type": "sql", "dialect": "trino", "sql": "SELECT 1"}
+    view = {"name": "v", "engine": "trino", "format": format, "representations": [query]}
+    with pytest.raises(Failure, match=advice):
+        Views(client=Any, metalake="demo", session=None, catalogs=())._query("legacy", "sales", view)  # type: ignore[arg-type]
