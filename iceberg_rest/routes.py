@@ -124,7 +124,7 @@ class Call:
             for levels in sorted({self.levels, *self._others}, key=len, reverse=True):
                 for depth in range(len(levels), 1, -1):
                     native, dots = re.escape(logical(levels[:depth])), dotted(levels[:depth])
-                    error.message = re.sub(rf"(?<!\w){native}(?!\w)", lambda _, dots=dots: dots, error.message)
+                    error.message = re.sub(rf"(?<!\w){native}(?!\w)", dots.replace("\\", r"\\"), error.message)
         return error
 
     def require_own(self, levels: Iterable[str], name: str) -> None:

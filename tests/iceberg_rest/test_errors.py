@@ -392,7 +392,7 @@ def test_engines_never_see_the_separator(owner: Caller, reader: Caller) -> None:
     owner.make_table("N%1Fa", "t")
     owner.make_table("N%1Fa", "u")
     to_u = {"source": {"namespace": ["N", "a"], "name": "t"}, "destination": {"namespace": ["N", "a"], "name": "u"}}
-    new, commit = NEW_TABLE | {"name": "t"}, {"requirements": [], "updates": []}
+    new, commit = NEW_TABLE | {"name": "t"}, dict[str, Any](requirements=[], updates=[])
     inside = "namespaces/N%1Fa"
     changes = {"table-changes": [commit | {"identifier": {"namespace": ["N", "a"], "name": "t"}}]}
     writes = [

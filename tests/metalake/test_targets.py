@@ -241,7 +241,7 @@ def test_a_prefix_is_taken_from_whole_parts_alone() -> None:
 
 
 def test_no_prefix_begins_as_a_path_of_ours() -> None:
-    parts = {re.match(r"[\^(?:]*([a-z]*)", str(each.pattern))[1] for each in get_resolver().url_patterns}  # type: ignore[index]
+    parts = {re.match(r"[\^(?:]*([a-z]*)", str(each.pattern))[1] for each in get_resolver().url_patterns}
     pages = next(each for each in get_resolver().url_patterns if str(each.pattern) == "")
     parts |= {str(each.pattern).partition("/")[0] for each in pages.url_patterns if isinstance(each, URLPattern)}
     assert parts - {""} | {"static"} <= WIRES | PAGES

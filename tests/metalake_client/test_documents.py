@@ -115,6 +115,7 @@ def run_lines(block: Block, gcli: Gcli, here: dict[str, str]) -> None:
         gcli.ok(*shlex.split(command.replace("--metalake demo", ""))[1:])
 
 
+@pytest.mark.timeout(300)
 def test_every_command_line_is_run_or_says_that_it_is_not(gcli: Gcli, world: dict[str, str], tmp_path: Path) -> None:
     for block in BLOCKS:
         where = f"{block.page.name}:{block.line}"
