@@ -144,7 +144,7 @@ def test_what_yaml_might_take_for_something_else_is_text() -> None:
 ODD = ["no", "2024", "null", "~", " a ", "a: b", "#x", "é", "\U0001f6eb", "a\u2028b", "-", "'", '"', "*x", "&x", "!x"]
 NUMBERS = ["1e3", "0x1F", "0o17", "0b11", "12345", "1_000", "+1", "1.5", ".5", ".inf", "-.Inf", ".nan", "NaN", "1:20"]
 TYPED = [*NUMBERS, "yes", "No", "on", "OFF", "y", "TRUE", "Null", "2024-01-01", "2024-01-01T00:00:00Z", "=", "<<", ""]
-# The core schema of YAML 1.2.2 (section 10.3.2).
+# What readers of YAML 1.2 take for null, a truth value or a number (its core schema).
 CORE = re.compile(
     r"null|Null|NULL|~||true|True|TRUE|false|False|FALSE|[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|"
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
