@@ -15,6 +15,8 @@ MAKEFLAGS += --no-print-directory
 
 # uv is fast where it works; it trusts the certificates that the system trusts. pip does the same work without it.
 with_uv = UV_SYSTEM_CERTS=1
+# gcli is a client's program: its libraries stand in its own package, and it runs from this folder, with nothing to build.
+gcli = '\#!/bin/sh\nPYTHONPATH="%s" exec "%s/$(PY)" -P -m metalake_client "$$@"\n' "$(CURDIR)" "$(CURDIR)"
 # The hashes are of every file of a release: a package that differs from what was locked is not installed.
 pinned = --quiet --no-deps --require-hashes
 compile = $(with_uv) $(VENV)/bin/uv pip compile --quiet --no-header --python-version 3.11 --generate-hashes
@@ -25,7 +27,7 @@ help: ## Show these words
 run: $(RUN_READY) ## Start Metalake (http://127.0.0.1:8090 unless METALAKE_HOST and METALAKE_PORT say otherwise)
 	@exec $(PY) manage.py serve
 
-install: $(RUN_READY) ## Make the environment that run and worker use, and start nothing
+install: $(RUN_READY) ## Make the environment that run and worker use, with .venv/bin/gcli, and start nothing
 
 worker: $(RUN_READY) ## Start a Celery worker; needs METALAKE_BROKER_URL and METALAKE_DATABASE_URL
 	@exec $(PY) manage.py worker
@@ -67,7 +69,7 @@ lock: $(DEV_READY) ## Resolve requirements*.in into exact pins with their hashes
 	@$(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install $(pinned) -r requirements-uv.txt
 	@$(compile) $(ARGS) --override requirements-overrides.txt requirements-dev.in -o requirements-dev.txt
 	@cp requirements-dev.txt requirements.txt # pins already in the output are kept
-	@$(compile) requirements.in -o requirements.txt
+	@$(compile) requirements.in metalake_client/pyproject.toml -o requirements.txt
 	@$(compile) $(ARGS) requirements-uv.in -o requirements-uv.txt
 
 clean: ## Remove the environment and every cache; keeps var/, the data
@@ -94,6 +96,7 @@ define install
 			&& $(with_uv) $(VENV)/bin/uv pip install --python $(PY) $(pinned) -r $(1) 2>/dev/null; } \
 		|| $(PY) -m pip install --disable-pip-version-check $(pinned) -r $(1) \
 		|| { echo "Could not install $(1), see above: is a Python package index reachable from here, and are its files the ones that were locked? Nothing else was changed; call make again."; exit 1; }
+	@printf $(gcli) > $(VENV)/bin/gcli && chmod +x $(VENV)/bin/gcli
 endef
 
 define make_venv

@@ -7,21 +7,28 @@ from typing import Any
 import typer
 
 from metalake_client.cli import plans
-from metalake_client.cli.commands import LIMIT, PLACE, PLACE_OR_NONE, add, family, name_option, option
+from metalake_client.cli.commands import (
+    FOR,
+    LIMIT,
+    PLACE,
+    PLACE_OR_NONE,
+    add,
+    family,
+    name_option,
+    option,
+    subject_of,
+)
 from metalake_client.cli.output import Format, Row, print_line, print_object, print_rows
 from metalake_client.cli.session import PAGE, Session
 from metalake_client.failures import Exit, Failure
 
 AS_OF = option("as_of", str | None, "--as-of", default=None, help="A moment, as in 2026-12-01T00:00:00Z; now if none.")
 ABOUT = name_option(
-    "user", "--about", in_place=True, name="about", default=None, help="Whom it is about; yourself if nobody is named."
+    "user", "--for-user", in_place=True, name="about", default=None, help="Whom it is about; yourself if nobody is."
 )
 PRIVILEGE = option("privilege", str | None, default=None, help="A privilege, as in SELECT_TABLE.")
 OPERATION = option("operation", str | None, default=None, help="An operation, as in LOAD_TABLE.")
-HOLDER = [
-    name_option(each, f"--of-{each}", in_place=True, name=f"of_{each}", default="")
-    for each in ("user", "group", "role")
-]
+HOLDER = [*FOR.values()]
 BETWEEN = [
     option("start", str | None, "--from", default=None, help="The first moment, as in 2026-12-01T00:00:00Z."),
     option("end", str | None, "--until", default=None, help="The last moment; now if none."),
@@ -81,9 +88,11 @@ def _print_reason(reason: Row, depth: int) -> None:
 
 
 def check(session: Session, as_of: str | None, **given: Any) -> None:
-    body: dict[str, Any] = {"questions": [_question(**given)]} | ({"asOf": as_of} if as_of else {})
-    reply = session.client.call("POST", "metalakes", session.metalake, "access", "check", body=body)
-    (answer,) = reply["answers"]
+    question, path = _question(**given), ["metalakes", session.metalake, "access"]
+    body: dict[str, Any] = {"questions": [question]} | ({"asOf": as_of} if as_of else {})
+    (answer,) = session.client.call("POST", *path, "check", body=body)["answers"]
+    if not answer["allowed"]:
+        session.client.get(*path, "explain", **question, asOf=as_of)  # this one refuses what does not exist
     print_object(answer, session.output)
     if not answer["allowed"]:
         raise Failure("No.", Exit.REFUSED)
@@ -97,18 +106,10 @@ def effective(
     print_rows(rows, ("user", "owner", "privileges"), session.output)
 
 
-def _holder(given: dict[str, str]) -> dict[str, str]:
-    """Whom --of-user, --of-group and --of-role name, by that word."""
-    return {name.removeprefix("of_"): value for name, value in given.items() if name.startswith("of_") and value}
-
-
 def effective_of(
     session: Session, type_: str | None, object_: str | None, as_of: str | None, limit: int | None, **given: Any
 ) -> None:
-    holder = _holder(given)
-    if len(holder) != 1:
-        raise Failure("Name one of --of-user, --of-group and --of-role.", Exit.USAGE)
-    ((sort, name),) = holder.items()
+    sort, name = subject_of(given)
     narrowed = {"type": type_, "fullName": object_, "asOf": as_of, "privilege": given["privilege"]}
     rows = session.rows("objects", "access", f"{sort}s", name, limit=limit, **narrowed)
     print_rows(rows, ("type", "fullName", "owner", "privileges"), session.output)
@@ -122,7 +123,8 @@ def seen(session: Session, about: str | None, type_: str | None, object_: str | 
 
 
 def ways(session: Session, type_: str, object_: str, as_of: str | None, limit: int | None, **given: Any) -> None:
-    narrowed = {name: given[name] for name in ("privilege", "by", "show")} | {"asOf": as_of} | _holder(given)
+    narrowed = {name: given[name] for name in ("privilege", "by", "show")} | {"asOf": as_of}
+    narrowed |= {kind: given[f"for_{kind}"] or None for kind in FOR}
     rows = session.rows("ways", "access", "objects", type_, object_, "ways", limit=limit, **narrowed)
     columns = ("user", "group", "role", "owner", "privilege", "condition", "verdict", "on", "grantor", "endTime")
     print_rows(rows, columns, session.output)

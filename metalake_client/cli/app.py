@@ -7,12 +7,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from metalake_client.cli import completion
+from metalake_client.cli.commands import COMMON, option, with_options
 from metalake_client.cli.compatibility import WIRE
 from metalake_client.cli.families import Families
 from metalake_client.cli.output import plain, write_nowhere
@@ -36,13 +36,10 @@ def _print_version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show gcli's version and exit.")
-    ] = False,
-) -> None:
-    """The command line of Metalake."""
+VERSION = option(
+    "version", bool, "--version", is_eager=True, callback=_print_version, default=False, help="Show gcli's version."
+)
+app.callback(help=app.info.help)(with_options(lambda **_: None, [VERSION, *COMMON]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

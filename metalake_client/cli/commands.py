@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from metalake_client.cli.kinds import KINDS, PEOPLE, Kind
+from metalake_client.cli.lines import Command
 from metalake_client.cli.output import Format, write_nowhere
 from metalake_client.cli.session import Session
 from metalake_client.failures import Exit, Failure
@@ -62,6 +63,7 @@ def name_option(kind: str, *spellings: str, default: Any = ..., **settings: Any)
 
 METALAKE = name_option("metalake", "-m", default="")
 COMMON = [
+    METALAKE,
     option("url", str, default="", help="The server's URL; METALAKE_URL, or else the profile's."),
     option("user", str, default="", help="Who asks; METALAKE_USER, or else the profile's."),
     option(
@@ -69,6 +71,11 @@ COMMON = [
     ),
     option("output", Format, "--output", "-o", default=Format.TABLE, help="How to print."),
 ]
+FOR = {
+    kind: name_option(kind, f"--for-{kind}", in_place=True, name=f"for_{kind}", default="", help=f"The {kind} in question.")
+    for kind in PEOPLE
+}
+"""Whom a question or a change is about: one spelling in all commands."""
 YES = option("yes", bool, "--yes", "-y", default=False, help="Do not ask.")
 LIMIT = option("limit", int | None, default=None, min=1, help="At most so many.")
 PLACE = [
@@ -105,7 +112,7 @@ def add(
     in_metalake: bool = True,
 ) -> None:
     """Add a command that calls `act` with the session and its options."""
-    shared = [METALAKE, *COMMON] if in_metalake else COMMON
+    shared = COMMON if in_metalake else COMMON[1:]
     own = {each.name for each in options}
 
     def command(**given: Any) -> None:
@@ -120,12 +127,26 @@ def add(
             raise session.explained(wrong) from None
 
     parameters = [*options, *(each for each in shared if each.name not in own)]
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
-    command.__doc__ = help
-    app.command(name)(command)
+    app.command(name, cls=Command, help=help)(with_options(command, parameters))
+
+
+def with_options(function: Callable[..., None], parameters: Sequence[Parameter]) -> Callable[..., None]:
+    """The function, as typer reads the options that it takes."""
+    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {each.name: each.annotation for each in parameters}
+    return function
+
+
+def subject_of(given: dict[str, str]) -> tuple[str, str]:
+    """The one whom a --for-user, --for-group or --for-role names: the kind, and the name. Raises Failure."""
+    named = [(name.removeprefix("for_"), value) for name, value in given.items() if name.startswith("for_") and value]
+    if len(named) != 1:
+        spelled = " and ".join(f"--{each.replace('_', '-')}" for each in given if each.startswith("for_"))
+        raise Failure(f"Name one of {spelled}.", Exit.USAGE)
+    return named[0]
 
 
 def _session_of(given: dict[str, Any], *, may_ask: bool = True) -> Session:
     profile = Profile(given.get("url") or "", given.get("metalake") or "", given.get("user") or "")
-    return Session(chosen(profile, given.get("profile") or ""), given.get("output") or Format.TABLE, may_ask)
+    output = Format(given.get("output") or Format.TABLE)
+    return Session(chosen(profile, given.get("profile") or ""), output, may_ask, names_user=bool(profile.user))

@@ -15,6 +15,8 @@ from contextlib import redirect_stdout
 import typer
 from typer.completion import completion_init, get_completion_script
 
+from metalake_client.cli.lines import Command
+
 VARIABLE = "_GCLI_COMPLETE"
 _SHELLS = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}
 
@@ -24,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="completion")
     for shell, file in _SHELLS.items():
         line = f"gcli completion {shell} | source" if shell == "fish" else f'eval "$(gcli completion {shell})"'
-        group.command(shell, help=f"Print it for {shell}. In {file}: {line}")(_printing(shell))
+        group.command(shell, cls=Command, help=f"Print it for {shell}. In {file}: {line}")(_printing(shell))
 
 
 def _printing(shell: str) -> Callable[[], None]:

@@ -43,12 +43,12 @@ BESIDE_VERBS = {
 class Family(TyperGroup):
     """A group whose commands are made when they are asked for: making all takes as long as many a request."""
 
-    def __init__(self, info: Any) -> None:
+    def __init__(self, info: Any, params: list[Any]) -> None:
         self.typer = info.typer_instance
         below = [*self.typer.registered_groups, *self.typer.registered_commands]
         self.names = [str(each.name) for each in below]
         help = self.typer.info.help
-        super().__init__(name=info.name, help=help, no_args_is_help=True, rich_markup_mode=None)
+        super().__init__(name=info.name, help=help, no_args_is_help=True, rich_markup_mode=None, params=params)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return self.names
@@ -56,7 +56,7 @@ class Family(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.names:
             return None
-        return _named(self.typer, cmd_name)
+        return _named(self.typer, cmd_name, self.params)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
@@ -67,11 +67,11 @@ class Family(TyperGroup):
         raise Failure(f"There is no command {word!r}.{hint} See {ctx.command_path} --help.", Exit.USAGE)
 
 
-def _named(app: typer.Typer, name: str) -> Any:
-    """One of the groups or commands of an app."""
+def _named(app: typer.Typer, name: str, params: list[Any]) -> Any:
+    """One of the groups or commands of an app; `params` are the options of a group, which all commands have."""
     groups = {each.name: each for each in app.registered_groups}
     if name in groups:
-        return Family(groups[name])
+        return Family(groups[name], params)
     one = typer.Typer(rich_markup_mode=None, add_completion=False)
     one.registered_commands = [each for each in app.registered_commands if each.name == name]
     return typer.main.get_command(one)
@@ -93,7 +93,7 @@ class Families(TyperGroup):
                 getattr(import_module(f"{_CLI}.{module}"), f"add_to_{cmd_name}")(group)
         else:
             import_module(f"{_CLI}.{FAMILIES[cmd_name][0]}").add_to(app)
-        return _named(app, cmd_name)
+        return _named(app, cmd_name, [each for each in self.params if each.name != "version"])
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         lines = [(name, kind.help) for name, kind in KINDS.items()]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from metalake_client.cli.commands import LIMIT, PLACE, add, family, option
+from metalake_client.cli.commands import LIMIT, PLACE, add, family, option, subject_of
 from metalake_client.cli.output import print_done, print_object, print_rows
 from metalake_client.cli.people import HOLDERS, ROLE
 from metalake_client.cli.plans import DRY_RUN, show_plan
 from metalake_client.cli.session import Session
-from metalake_client.failures import Exit, Failure
 
 PRIVILEGES = option("privilege", list[str], "--privilege", help="A privilege, as in SELECT_TABLE; repeatable.")
 DENY = option("deny", bool, "--deny", default=False, help="Deny it, which wins over every allow.")
@@ -81,9 +80,8 @@ def show_owner(session: Session, type_: str, object_: str) -> None:
     print_object(reply.get("owner") or {}, session.output)
 
 
-def set_owner(session: Session, type_: str, object_: str, to_user: str, to_group: str) -> None:
-    if bool(to_user) == bool(to_group):
-        raise Failure("Name one of --to-user and --to-group.", Exit.USAGE)
-    body = {"name": to_user or to_group, "type": "user" if to_user else "group"}
+def set_owner(session: Session, type_: str, object_: str, **given: str) -> None:
+    sort, name = subject_of(given)
+    body = {"name": name, "type": sort}
     session.client.call("PUT", "metalakes", session.metalake, "owners", type_, object_, body=body)
     print_done(f"{body['name']} owns {type_} {object_}.")

@@ -18,6 +18,8 @@ GRID = 500
 """So many rows are drawn as a grid; more are lines with tabs on a terminal, too: nobody waits for a grid of them."""
 _NUMERIC = "+-.0123456789"
 
+NARROWEST = 8  # signs of a column
+
 
 class Format(enum.StrEnum):
     """How to print."""
@@ -47,6 +49,8 @@ def print_object(fields: Row, output: Format) -> None:
     if output is Format.YAML:
         _print_yaml(fields)
         return
+    if "name" in fields:
+        fields = {"name": fields["name"], **fields}  # first, whatever the server begins with
     inner = {name: value for name, value in fields.items() if _is_rows(value)}
     flat = [[name, _cell(value)] for name, value in fields.items() if name not in inner]
     if flat:
@@ -129,7 +133,7 @@ def _print_yaml(data: Any) -> None:
 
 
 def _print_grid(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
-    """With rich on a terminal; into a pipe as lines with tabs, which other programs cut."""
+    """With rich on a terminal; into a pipe as lines with tabs, which other programs cut. Nothing is left out of it."""
     if not sys.stdout.isatty() or len(rows) > GRID:
         print(_in_lines([*([] if columns is None else [columns]), *rows]))
         return
@@ -139,9 +143,13 @@ def _print_grid(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) ->
     from rich.text import Text
 
     grid = Table(*(columns or ("", "")), box=box.SIMPLE_HEAD, show_header=columns is not None, pad_edge=False)
+    for column in grid.columns:
+        column.overflow = "fold"
     for row in rows:
         grid.add_row(*(Text(plain(cell)) for cell in row))  # as text, so that no name is read as markup
-    Console().print(grid)
+    console = Console()
+    console.width = max(console.width, NARROWEST * len(grid.columns))  # where there is less, the terminal folds lines
+    console.print(grid)
 
 
 def _in_lines(rows: Sequence[Sequence[str]]) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from metalake_client.cli.commands import (
     FILE_OF_PROPERTIES,
+    FOR,
     LIMIT,
     PLACE_OR_NONE,
     YES,
@@ -17,6 +18,7 @@ from metalake_client.cli.commands import (
     family,
     name_option,
     option,
+    subject_of,
 )
 from metalake_client.cli.kinds import PEOPLE
 from metalake_client.cli.objects import json_of
@@ -27,10 +29,7 @@ from metalake_client.cli.session import Session
 from metalake_client.failures import Exit, Failure
 
 ROLE = name_option("role")
-HOLDERS = [
-    name_option("user", "--to-user", in_place=True, name="to_user", default="", help="A user who holds it."),
-    name_option("group", "--to-group", in_place=True, name="to_group", default="", help="A group that holds it."),
-]
+HOLDERS = [FOR["user"], FOR["group"]]
 OUTSIDE_ID = option("external_id", str | None, default=None, help="Its id at another system, as SCIM has it.")
 FILE = option("file", Path | None, default=None, help="A JSON file with a list of names; more than one, up to 100.")
 CHANGES = ("add", "remove")
@@ -179,10 +178,8 @@ def unassign(session: Session, role: str, dry_run: bool, **holder: str) -> None:
     _assign(session, "revoke", role, dry_run, **holder)
 
 
-def _assign(session: Session, verb: str, role: str, dry_run: bool, to_user: str, to_group: str) -> None:
-    if bool(to_user) == bool(to_group):
-        raise Failure("Name one of --to-user and --to-group.", Exit.USAGE)
-    sort, holder = ("user", to_user) if to_user else ("group", to_group)
+def _assign(session: Session, verb: str, role: str, dry_run: bool, **given: str) -> None:
+    sort, holder = subject_of(given)
     if dry_run:
         show_plan(session, {"change": "assign" if verb == "grant" else "unassign", "role": role, sort: holder})
         return

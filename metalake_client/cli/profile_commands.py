@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from metalake_client import profiles
+from metalake_client.cli.lines import Command
 from metalake_client.cli.output import Format, print_done, print_rows
 from metalake_client.cli.session import Session, prompted
 from metalake_client.failures import Exit, Failure
@@ -19,8 +20,8 @@ def add_to(app: typer.Typer) -> None:
     group = typer.Typer(help="Profiles: a server, a metalake and a user under one name.", no_args_is_help=True)
     app.add_typer(group, name="profile")
     for name, act in (("list", list_), ("set", set_), ("use", use), ("remove", remove), ("login", login)):
-        group.command(name)(act)
-    group.command("logout")(logout)
+        group.command(name, cls=Command)(act)
+    group.command("logout", cls=Command)(logout)
 
 
 def list_(output: Annotated[Format, typer.Option("--output", "-o")] = Format.TABLE) -> None:

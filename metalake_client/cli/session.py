@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metalake_client.cli import compatibility
-from metalake_client.cli.output import Format, Row
+from metalake_client.cli.output import Format, Row, print_done
 from metalake_client.failures import Exit, Failure
 from metalake_client.profiles import Credential, Profile, credential_of
 
@@ -26,6 +26,7 @@ class Session:
     profile: Profile
     output: Format = Format.TABLE
     may_ask: bool = True
+    names_user: bool = False  # on the command line
 
     @property
     def metalake(self) -> str:
@@ -36,6 +37,8 @@ class Session:
     @cached_property
     def client(self) -> Client:
         credential = credential_of(self.profile)
+        if credential.token and self.names_user and self.may_ask:
+            print_done(f"--user {self.profile.user} is ignored: there is a token, and that says who asks.")
         if not credential.token and not credential.password and self.profile.user:
             credential = self._prompted()
         return self._client(user=self.profile.user, password=credential.password, token=credential.token)

@@ -10,7 +10,7 @@ from metalake_client.cli.session import Session
 from metalake_client.failures import Exit, Failure
 
 EXPIRES = option("expires", str | None, default=None, help="When it ends, as in 2027-01-01T00:00:00Z.")
-FOR_USER = option("for_user", str | None, "--for", default=None, help="Another user, whom you administer.")
+FOR_USER = option("for_user", str | None, default=None, help="Another user, whom you administer.")
 
 
 def add_to(app: typer.Typer) -> None:
