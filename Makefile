@@ -67,7 +67,7 @@ pictures: $(DEV_READY) ## Take the README's pictures of the pages anew, on a ser
 
 lock: $(DEV_READY) ## Resolve requirements*.in into exact pins with their hashes; what runs gets the pins that are tested
 	@$(VENV)/bin/uv --version >/dev/null 2>&1 || $(PY) -m pip install $(pinned) -r requirements-uv.txt
-	@$(compile) $(ARGS) --override requirements-overrides.txt requirements-dev.in -o requirements-dev.txt
+	@$(compile) $(ARGS) --override requirements-overrides.txt requirements-dev.in metalake_client/pyproject.toml -o requirements-dev.txt
 	@cp requirements-dev.txt requirements.txt # pins already in the output are kept
 	@$(compile) requirements.in metalake_client/pyproject.toml -o requirements.txt
 	@$(compile) $(ARGS) requirements-uv.in -o requirements-uv.txt
