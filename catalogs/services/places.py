@@ -162,8 +162,18 @@ def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterab
             ground.holds(place) or may_choose(actor, schema) or reserved.is_left_to(actor, place, schema.catalog.id)
         ):
             raise Forbidden(
-                f"{actor.name} may not choose {place!r:.200}: a table of schema {schema.path.logical()} lies {ground}; "
-                f"any other place is for the owner of catalog {schema.catalog.name}, who may also open it for the "
-                f"schema by its property {OPENED}.",
+                f"{actor.name} may not choose {place!r:.200}: {_of_engine(ground, place)}a table of schema "
+                f"{schema.path.logical()} lies {ground}; any other place is for the owner of catalog "
+                f"{schema.catalog.name}, who may also open it for the schema by its property {OPENED}.",
                 kind=Kind.TABLE,
             )
+
+
+def _of_engine(ground: Ground, place: str) -> str:
+    """What helps where an engine chose the place: many take the schema's folder and the table's bare name."""
+    if not ground.is_among_schemas(place):
+        return ""
+    return (
+        "a schema below could have this folder. Leave the location out, or have the engine choose one of the table's "
+        "own (Trino: iceberg.unique-table-location=true); "
+    )

@@ -69,6 +69,10 @@ class Ground:
             or any(is_under(place, real_path(other)) for other in _nameable(self.opened))
         )
 
+    def is_among_schemas(self, place: str) -> bool:
+        """Whether a place lies where the folders of other schemas do, too. Raises Invalid."""
+        return any(is_inside(real_path(place), real_path(folder)) for folder in _nameable(self.shared))
+
     def __str__(self) -> str:
         """The ground in words, for refusals."""
         ways = [f"below {folder}" for folder in self.own]

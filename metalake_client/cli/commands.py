@@ -72,7 +72,9 @@ COMMON = [
     option("output", Format, "--output", "-o", default=Format.TABLE, help="How to print."),
 ]
 FOR = {
-    kind: name_option(kind, f"--for-{kind}", in_place=True, name=f"for_{kind}", default="", help=f"The {kind} in question.")
+    kind: name_option(
+        kind, f"--for-{kind}", in_place=True, name=f"for_{kind}", default="", help=f"The {kind} in question."
+    )
     for kind in PEOPLE
 }
 """Whom a question or a change is about: one spelling in all commands."""

@@ -34,7 +34,6 @@ COMMON = [
         help="Only this catalog; repeatable.",
         autocompletion=complete("catalog"),
     ),
-    option("folder", Path, "--folder", "-f", help="Where the files go; it is made if it is not there."),
     option("watch", bool, "--watch", default=False, help="Go on, and keep the files current."),
     option("every", float, "--every", default=10.0, min=0.1, help="Seconds between two looks, with --watch."),
 ]
@@ -44,10 +43,14 @@ PASSING = frozenset({Exit.UNREACHABLE, Exit.FAILED, Exit.CONFLICT})
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """An engine that has a command; `render` takes the session, its catalogs, the folder and the `options`."""
+    """An engine that has a command; `render` takes the session, its catalogs, the folder and the `options`.
+
+    `folder` is where its files go if nobody says it, which the engine looks at where it can be.
+    """
 
     name: str
     help: str
+    folder: str
     render: Render
     options: list[Parameter] = field(default_factory=list)
 
@@ -56,7 +59,9 @@ def add_to(app: typer.Typer) -> None:
     engines = family(app, "engine", "What engines need to use the catalogs of a metalake, as files.")
     config = family(engines, "config", "Write what an engine needs, and keep it current.")
     for each in ENGINES:
-        add(config, each.name, partial(configure, each), [*COMMON, *each.options], help=each.help)
+        help = "Where the files go; it is made if it is not there."
+        folder = option("folder", Path, "--folder", "-f", default=Path(each.folder), help=help)
+        add(config, each.name, partial(configure, each), [folder, *COMMON, *each.options], help=each.help)
 
 
 # -- What each engine is rendered from; imported when asked for, since --help has no use for it
@@ -68,12 +73,13 @@ def _trino(session: Session, catalogs: Catalogs, folder: Path, trino_version: in
     return trino.render(session.profile.url, session.metalake, catalogs, version=trino_version)
 
 
-def _flink(session: Session, catalogs: Catalogs, folder: Path, flink_folder: str) -> Rendered:
+def _flink(session: Session, catalogs: Catalogs, folder: Path, flink_folder: str, flink_version: str) -> Rendered:
     from metalake_client.engines import flink, schemas
 
     parents = schemas.parents_of(session.client, session.metalake, catalogs)
     seen = flink_folder or str(folder.absolute())
-    return flink.render(session.profile.url, session.metalake, catalogs, parents=parents, folder=seen)
+    where = {"folder": seen, "version": flink_version}
+    return flink.render(session.profile.url, session.metalake, catalogs, parents=parents, **where)
 
 
 def _duckdb(session: Session, catalogs: Catalogs, folder: Path) -> Rendered:
@@ -100,28 +106,33 @@ def _spark(
 ENGINES = [
     Engine(
         name="trino",
+        folder="etc/catalog",
         help="Write a catalog file for each catalog (Trino's etc/catalog).",
         render=_trino,
         options=[option("trino_version", int, "--trino-version", default=476, help="As in 476; from 435 on.")],
     ),
     Engine(
         name="flink",
+        folder="flink",
         help="Write metalake.sql with a CREATE CATALOG for each catalog, and for each schema that holds others.",
         render=_flink,
         options=[
             option(
                 "flink_folder", str, "--flink-folder", default="", help="The folder's path where Flink runs, if other."
-            )
+            ),
+            option("flink_version", str, "--flink-version", default="2.1", help="As in 1.20, which has Hive's tables."),
         ],
     ),
-    Engine(name="duckdb", help="Write metalake.sql with an ATTACH for each catalog.", render=_duckdb),
+    Engine(name="duckdb", folder=".", help="Write metalake.sql with an ATTACH for each catalog.", render=_duckdb),
     Engine(
         name="pyiceberg",
+        folder=".",
         help="Write .pyiceberg.yaml, and pyiceberg.sh with the variables of its secrets.",
         render=_pyiceberg,
     ),
     Engine(
         name="spark",
+        folder="conf",
         help="Write spark-defaults.conf; in Python, metalake_session does more.",
         render=_spark,
         options=[
@@ -189,6 +200,7 @@ def _write(session: Session, folder: Path, made: Rendered, only: Collection[str]
     rows += [{"file": name, "change": "removed"} for name in done.removed]
     if shows_all:
         print_rows(rows, ("file", "change"), session.output)
+        print_done(f"The folder of these is {folder}.")
     elif done:
         for row in rows:
             if row["change"] != "kept":

@@ -44,7 +44,9 @@ class Command(TyperCommand):
         return parser
 
     def _words(self) -> list[Any]:
-        return [each for each in self.params if each.param_type_name == "option" and each.required and not each.multiple]
+        return [
+            each for each in self.params if each.param_type_name == "option" and each.required and not each.multiple
+        ]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         words = " ".join(each.opts[0].lstrip("-").upper() for each in self._words())

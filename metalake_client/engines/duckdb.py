@@ -37,7 +37,7 @@ def render(url: str, metalake: str, catalogs: Iterable[EngineCatalog]) -> Render
     for part in parts.parts:
         statements += _s3_secrets(part.catalog, storage_of(part.catalog))
         statements += [_attach(part.catalog, options["ENDPOINT"], secret) for options in part.settings.values()]
-    lines = [f"-- {rendered.mark_with(mark)}", *statements, ""]
+    lines = [f"-- {rendered.mark_with(mark)}", *parts.in_sql(), *statements, ""]
     return Rendered(mark, {FILE: "\n".join(lines)}, parts.notes, parts.refused)
 
 
@@ -87,7 +87,7 @@ def _keys(storage: Storage) -> dict[str, str]:
 
 
 def _s3_secrets(catalog: EngineCatalog, storage: Storage) -> list[str]:
-    """A secret for the catalog's places on S3."""
+    """A secret for the catalog's places on S3; for all of S3 where it names none, since DuckDB takes no empty scope."""
     keys = _keys(storage)
     if not keys:
         return []
@@ -98,15 +98,22 @@ def _s3_secrets(catalog: EngineCatalog, storage: Storage) -> list[str]:
         address = urlsplit(storage.s3.endpoint)
         given |= {"ENDPOINT": text(address.netloc), "USE_SSL": "true" if address.scheme == "https" else "false"}
         given["URL_STYLE"] = "'path'" if storage.s3.path_style else "'vhost'"
-    places = [text(place) for place in storage.places if place.startswith(("s3:", "s3a:", "s3n:"))]
-    given["SCOPE"] = f"[{', '.join(places)}]" if len(places) != 1 else places[0]
+    if places := _on_s3(storage):
+        given["SCOPE"] = f"[{', '.join(map(text, places))}]" if len(places) != 1 else text(places[0])
     options = ", ".join(f"{name} {value}" for name, value in given.items())
     return [f"CREATE OR REPLACE SECRET {double_quoted(f'metalake {catalog.name} s3')} (TYPE s3, {options});"]
 
 
+def _on_s3(storage: Storage) -> list[str]:
+    return [place for place in storage.places if place.startswith(("s3:", "s3a:", "s3n:"))]
+
+
 def _storage_notes(storage: Storage) -> list[str]:
     other = [kind for kind in storage.kinds if kind is not Kind.FILE and not (kind is Kind.S3 and _keys(storage))]
-    return [f"give DuckDB a secret of yours for {kind}: none is written here." for kind in other]
+    notes = [f"give DuckDB a secret of yours for {kind}: none is written here." for kind in other]
+    if _keys(storage) and not _on_s3(storage):
+        notes.append("it names no place, so its keys open what no other catalog names: set warehouse where two do so.")
+    return notes
 
 
 def from_environment(variable: str) -> str:

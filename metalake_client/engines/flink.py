@@ -5,6 +5,7 @@ Iceberg's connector of Flink has one level of databases, so each schema that hol
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from xml.sax.saxutils import escape
@@ -26,10 +27,13 @@ from metalake_client.engines.rendered import (
 from metalake_client.engines.spark_storage import PROPERTIES
 from metalake_client.engines.storage import storage_of
 from metalake_client.engines.trino import ICEBERG_ONLY
+from metalake_client.failures import Exit, Failure
 
 FILE = "metalake.sql"
 LONGEST = 256  # characters of a name
 RESERVED = frozenset({"default_catalog"})
+DEFAULT_VERSION = "2.1"
+WITHOUT_HIVE = 2  # from this major version on there is no connector for Hive
 
 OURS = "Metalake's rights of the token's user hold; Flink opens the files with its own access to the storage."
 
@@ -38,10 +42,13 @@ Way = Callable[[EngineCatalog, "Asked"], Part]
 
 
 class Asked:
-    """Whose metalake, which schemas hold others, and where the files will lie."""
+    """Whose metalake, for which Flink, which schemas hold others, and where the files will lie."""
 
-    def __init__(self, uri: str, folder: str, parents: Mapping[str, Iterable[Sequence[str]]]) -> None:
-        self.uri, self.folder = uri, folder.rstrip("/")
+    def __init__(self, uri: str, folder: str, version: str, parents: Mapping[str, Iterable[Sequence[str]]]) -> None:
+        self.uri, self.folder, self.version = uri, folder.rstrip("/"), version
+        if not re.fullmatch(r"\d+(\.\d+)+", version):
+            raise Failure(f"Flink {version} is no version: {DEFAULT_VERSION} and 1.20 are.", Exit.USAGE)
+        self.has_hive = int(version.partition(".")[0]) < WITHOUT_HIVE
         self.parents = {name: sorted({tuple(path) for path in paths}) for name, paths in parents.items()}
 
 
@@ -52,18 +59,20 @@ def render(
     *,
     parents: Mapping[str, Iterable[Sequence[str]]] | None = None,
     folder: str = ".",
+    version: str = DEFAULT_VERSION,
 ) -> Rendered:
-    """One file of SQL, and a folder with hive-site.xml for each Hive catalog.
+    """One file of SQL; for Flink 1, a folder with hive-site.xml for each Hive catalog.
 
     `parents` has, by catalog, the paths of the schemas that hold others (schemas.parents_of), each a list of levels.
-    `folder` is the path of the folder of these files where Flink runs. Raises Failure for catalogs that would be one.
+    `folder` is the path of the folder of these files where Flink runs. Raises Failure for catalogs that would be one,
+    and for a `version` that is none.
     """
     mark = rendered.mark_of("flink", url, metalake)
-    asked = Asked(iceberg_uri(url, metalake), folder, parents or {})
+    asked = Asked(iceberg_uri(url, metalake), folder, version, parents or {})
     providers = {name: partial(_checked, way, asked) for name, way in PROVIDERS.items()}
     parts = rendered.parts_of("Flink", catalogs, providers)
     statements = [_create(name, options) for part in parts.parts for name, options in part.settings.items()]
-    files = {FILE: "\n".join([f"-- {rendered.mark_with(mark)}", *statements, ""])}
+    files = {FILE: "\n".join([f"-- {rendered.mark_with(mark)}", *parts.in_sql(), *statements, ""])}
     for part in parts.parts:
         first = f"<!-- {rendered.mark_with(mark, part.catalog.name)} -->\n"
         files |= {name: first + text for name, text in part.files.items()}
@@ -110,7 +119,14 @@ def _glue(catalog: EngineCatalog, asked: Asked) -> Part:
 
 
 def _hive(catalog: EngineCatalog, asked: Asked) -> Part:
-    """All but Iceberg tables through Flink's Hive catalog; those through Metalake."""
+    """All but Iceberg tables through Flink's Hive catalog, where there is one; those through Metalake."""
+    has_iceberg, name = value_of(catalog, "list-all-tables") != "false", catalog.name + ICEBERG_ONLY
+    there = f"its Iceberg tables are in {name}, with Metalake's rights."
+    if not asked.has_hive:
+        why = f"Flink {asked.version} has no connector for Hive; --flink-version 1.20 is for one that has"
+        if not has_iceberg:
+            raise Refusal(f"Catalog {catalog.name} is not there: {why}.")
+        return _through_rest(catalog, asked, name, (f"its Hive tables are left out: {why}.", there))
     site = f"{catalog.name.replace('/', '_')}/hive-site.xml"
     conf = f"{asked.folder}/{site.rpartition('/')[0]}"
     notes = (
@@ -119,10 +135,9 @@ def _hive(catalog: EngineCatalog, asked: Asked) -> Part:
     )
     hive = {catalog.name: {"type": "hive", "hive-conf-dir": conf}}
     files = {site: _hive_site(value_of(catalog, "metastore.uris"))}
-    if value_of(catalog, "list-all-tables") == "false":
+    if not has_iceberg:
         return Part(catalog=catalog, settings=hive, notes=notes, files=files)
-    name = catalog.name + ICEBERG_ONLY
-    iceberg = _through_rest(catalog, asked, name, (f"its Iceberg tables are in {name}, with Metalake's rights.",))
+    iceberg = _through_rest(catalog, asked, name, (there,))
     return Part(catalog=catalog, settings={**hive, **iceberg.settings}, notes=(*notes, *iceberg.notes), files=files)
 
 

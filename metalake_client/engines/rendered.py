@@ -62,6 +62,11 @@ class Parts:
     def notes(self) -> tuple[str, ...]:
         return tuple(f"{part.catalog.name}: {note}" for part in self.parts for note in part.notes)
 
+    def in_sql(self) -> list[str]:
+        """What people must know, and what was left out and why, as comments of SQL that end no statement."""
+        lines = [*self.notes, *(f"Left out: {why}" for why in self.refused.values())]
+        return [f"-- {' '.join(line.replace(';', ',').split())}" for line in lines]
+
 
 def parts_of(
     engine: str,

@@ -79,7 +79,7 @@ def _kind(catalog: EngineCatalog, place: str) -> Kind:
 
 def _s3(catalog: EngineCatalog) -> S3:
     """By the properties s3.*, or what a Glue catalog says of AWS."""
-    prefix = "s3." if any(key.startswith("s3.") and key != "s3.region" for key in catalog.properties) else "aws-"
+    prefix = "s3." if any(f"s3.{key}" in catalog.properties for key in KEYS) else "aws-"
     endpoint = value_of(catalog, "s3.endpoint")
     forced = value_of(catalog, "s3.force-virtual-addressing") == "true"
     host = urlsplit(endpoint).hostname or ""

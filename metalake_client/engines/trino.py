@@ -156,6 +156,7 @@ def _rest(catalog: EngineCatalog, asked: Asked) -> Settings:
         "iceberg.rest-catalog.uri": asked.uri,
         "iceberg.rest-catalog.warehouse": catalog.name,
         **nested,
+        "iceberg.unique-table-location": "true",  # else refused to who is not the catalog's owner
         "iceberg.rest-catalog.security": "OAUTH2",
         "iceberg.rest-catalog.oauth2.token": from_environment(TOKEN),
     }

@@ -158,6 +158,16 @@ def test_a_place_elsewhere_is_refused_alike_whatever_lies_there(
     assert Table.objects.count() == 3
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_a_refusal_names_the_setting_of_an_engine_that_chose_the_place(door: Place, mia: IcebergCaller) -> None:
+    """Trino takes the schema's folder and the table's name; elsewhere the setting would be of no help."""
+    setting = "Trino: iceberg.unique-table-location=true"
+    places = {f"{warehouse()}/own/trips": True, f"{warehouse()}/finance/trips": False}
+    answers = {place: door(mia, place).error for place in places}
+    assert {place: setting in message for place, (_, _, message) in answers.items()} == places
+    assert "a schema below could have this folder" in answers[f"{warehouse()}/own/trips"][2]
+
+
 @pytest.mark.store
 @pytest.mark.parametrize("door", MAKERS)
 def test_below_ones_own_schema_where_no_schema_can_be(door: Place, mia: IcebergCaller) -> None:

@@ -134,7 +134,7 @@ def test_a_metastore_s_tables(
     """Maven Central has Flink's Hive catalog for 1.20: its generated statement and hive-site.xml are run on that."""
     folder, database = tmp_path_factory.mktemp("flink"), hms.create_database("flink")
     catalogs = [each for each in shown(lakes) if each.name == "hive"]
-    rendered = engine.render(lakes.url, "demo", catalogs, folder=str(folder / "files"))
+    rendered = engine.render(lakes.url, "demo", catalogs, folder=str(folder / "files"), version="1.20.1")
     for name, text in rendered.files.items():
         (folder / "files" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "files" / name).write_text(text)

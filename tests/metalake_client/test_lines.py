@@ -9,6 +9,7 @@ import pytest
 
 from metalake_client.cli import output
 from metalake_client.cli.app import main
+from metalake_client.cli.kinds import PEOPLE
 from metalake_client.cli.lines import FORMER
 from tests.metalake_client.gcli import Gcli
 from tests.metalake_client.stand_in import StandIn
@@ -33,7 +34,7 @@ TABLE = f"GET {M}/catalogs/lake/schemas/sales/tables/orders"
         ("user details rita", f"GET {M}/users/rita"),
         ("role drop readers --yes", f"DELETE {M}/roles/readers"),
         ("owner details schema lake.sales", f"GET {M}/owners/schema/lake.sales"),
-        ("grant add readers catalog lake --privilege USE_CATALOG", f"PUT {M}/permissions/roles/readers/catalog/lake/grant"),
+        ("grant add readers catalog lake --privilege X", f"PUT {M}/permissions/roles/readers/catalog/lake/grant"),
         ("role assign readers --for-group g", f"PUT {M}/permissions/groups/g/grant"),
         ("job log 7", f"GET {M}/jobs/runs/7/logs?offset=0"),
         ("search orders", f"GET {M}/search?q=orders"),
@@ -66,12 +67,13 @@ def test_too_few_or_too_many_words_ask_nothing(alone: Gcli, stand_in: StandIn, l
     assert (ended.code, stand_in.asked, ended.err.count("\n")) == (2, [], 1) and words in ended.err
 
 
+CHANGES = ("role assign r", "role unassign r", "owner set catalog lake")
 ABOUT = (
     ("access explain table lake.s.t --privilege SELECT_TABLE", "user", "--about"),
     ("access check table lake.s.t --privilege SELECT_TABLE", "user", "--about"),
     ("access seen", "user", "--about"),
-    *((f"access {verb}", kind, f"--of-{kind}") for verb in ("effective", "ways catalog lake") for kind in ("user", "group", "role")),
-    *((line, kind, f"--to-{kind}") for line in ("role assign r", "role unassign r", "owner set catalog lake") for kind in ("user", "group")),
+    *((f"access {verb}", kind, f"--of-{kind}") for verb in ("effective", "ways catalog c") for kind in PEOPLE),
+    *((line, kind, f"--to-{kind}") for line in CHANGES for kind in ("user", "group")),
     ("token create laptop", "user", "--for"),
 )  # fmt: skip
 
@@ -120,7 +122,9 @@ def test_details_begin_with_the_name_and_nothing_is_cut_off(
     """A terminal of any width shows each sign of each value; a pipe has them on one line."""
     place = "s3://" + "x" * 300
     columns = [{name: name * 40 for name in "ABCDEFGHIJ"}]
-    stand_in.answers[f"GET {M}/catalogs/lake"] = {"catalog": {"id": 1, "properties": {"warehouse": place}, "name": "lake"}}
+    stand_in.answers[f"GET {M}/catalogs/lake"] = {
+        "catalog": {"id": 1, "properties": {"warehouse": place}, "name": "lake"}
+    }
     assert alone.ok("catalog", "details", "lake").out == f"name\tlake\nid\t1\nproperties\twarehouse={place}\n"
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -70,6 +71,19 @@ def test_files_of_every_engine(lake: Gcli, tmp_path: Path) -> None:
     assert "travel" not in sql and "2026" not in sql
 
 
+def test_files_go_to_a_folder_of_the_engine_if_nobody_names_one(
+    lake: Gcli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for engine in ENGINES:
+        told = lake.ok("engine", "config", engine)
+        shown = re.search(r"\[default: (\S+)\]", lake.ok("engine", "config", engine, "--help").out)
+        assert shown and f"The folder of these is {shown[1]}.\n" in told.err
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    spark_and_trino = {"conf/spark-defaults.conf", "etc/catalog/lake.properties"}
+    assert written == {"metalake.sql", "flink/metalake.sql", ".pyiceberg.yaml", "pyiceberg.sh"} | spark_and_trino
+
+
 def test_what_is_left_out_is_told(lake: Gcli, tmp_path: Path) -> None:
     folder = str(tmp_path / "catalog")
     told = lake.ok("engine", "config", "trino", "--folder", folder)
@@ -100,6 +114,7 @@ def test_one_line_for_what_is_wrong(lake: Gcli, tmp_path: Path, monkeypatch: pyt
         (("trino", *folder, "--metalake", "nowhere"), 4, "nowhere"),
         (("trino", *folder, "--url", "http://127.0.0.1:9"), 6, "http://127.0.0.1:9"),
         (("spark", *folder, "--spark-version", "2.4"), 2, "2.4"),
+        (("flink", *folder, "-c", "lake", "--flink-version", "two"), 2, "Flink two is no version"),
         (("presto", *folder), 2, "presto"),
     ]
     for arguments, code, words in cases:

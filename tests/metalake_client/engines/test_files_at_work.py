@@ -8,9 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import boto3
 import duckdb
 import pytest
+from moto.server import ThreadedMotoServer
 
 from tests.iceberg_rest.test_duckdb import EXTENSIONS, extension
 from tests.metalake_client.gcli import Gcli
@@ -20,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 QUOTED = "my-lake=2"
 
-Run = Callable[[str], duckdb.DuckDBPyConnection]
+Run = Callable[..., duckdb.DuckDBPyConnection]
 
 
 @pytest.fixture
@@ -43,12 +46,12 @@ def duck(lakes: Gcli, tmp_path: Path) -> Iterator[Run]:
     place.mkdir(parents=True)
     for name in EXTENSIONS:
         (place / f"{name}.duckdb_extension").symlink_to(extension(name))
-    lakes.ok("engine", "config", "duckdb", "--folder", str(folder))
 
-    def run(token: str) -> duckdb.DuckDBPyConnection:
+    def run(token: str, **known: str) -> duckdb.DuckDBPyConnection:
+        lakes.ok("engine", "config", "duckdb", "--folder", str(folder))
         ran.append(connection := duckdb.connect(config={"extension_directory": str(home)}))
         # DuckDB's command line has the function by itself.
-        known = {"METALAKE_TOKEN": token}
+        known |= {"METALAKE_TOKEN": token}
         connection.create_function("getenv", lambda name: known[name], ["VARCHAR"], "VARCHAR")
         connection.execute((folder / "metalake.sql").read_text())
         return connection
@@ -81,11 +84,41 @@ def test_duckdb_of_who_may_not_read(lakes: Gcli, duck: Run) -> None:
     for catalog in ("lake", QUOTED):
         place = ("--type", "catalog", "--object", catalog)
         lakes.ok("grant", "add", "--role", "lookers", *place, "--privilege", "USE_CATALOG")
-    lakes.ok("role", "assign", "--role", "lookers", "--to-user", nadia)
-    hers = duck(token_of(lakes, "--for", nadia))
+    lakes.ok("role", "assign", "lookers", "--for-user", nadia)
+    hers = duck(token_of(lakes, "--for-user", nadia))
     with pytest.raises(duckdb.Error, match="does not exist"):
         hers.execute("SELECT * FROM lake.s.t")
     assert admin.execute("SELECT * FROM lake.s.t").fetchall() == [(1,)]
+
+
+@pytest.fixture
+def aws() -> Iterator[str]:
+    """An AWS with the bucket lake, and with the database g of Glue in it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=url, **keys).create_bucket(Bucket="lake")
+    database = {"Name": "g", "LocationUri": "s3://lake/glue"}
+    boto3.client("glue", endpoint_url=url, **keys).create_database(DatabaseInput=database)
+    yield url
+    server.stop()
+
+
+def test_duckdb_opens_s3_with_the_keys_of_each_catalog(lakes: Gcli, duck: Run, aws: str) -> None:
+    """Also of one that names no place, and what comes after it is there."""
+    s3 = f"s3.endpoint={aws},s3.region=us-east-1,s3.access-key-id=a,s3.secret-access-key=b,warehouse=s3://lake/zoo"
+    lakes.ok("catalog", "create", "zoo", "--provider", "lakehouse-iceberg", "-p", s3)
+    keys = f"aws-region=us-east-1,aws-access-key-id=a,aws-secret-access-key=b,aws-glue-endpoint={aws},s3.endpoint={aws}"
+    number = f"aws-glue-catalog-id={uuid4().int % 10**12:012}"
+    lakes.ok("catalog", "create", "my_glue", "--provider", "glue", "-p", f"{keys},{number}")
+    names = {"ZOO_S3_ACCESS_KEY_ID": "a", "ZOO_S3_SECRET_ACCESS_KEY": "b"}
+    names |= {"MY_GLUE_AWS_ACCESS_KEY_ID": "a", "MY_GLUE_AWS_SECRET_ACCESS_KEY": "b"}
+    connection = duck(token_of(lakes), **{f"METALAKE_{name}": value for name, value in names.items()})
+    connection.execute("CREATE SCHEMA zoo.g")
+    for catalog in ("my_glue", "zoo"):
+        connection.execute(f"CREATE TABLE {catalog}.g.t AS SELECT 1 AS id")
+        assert connection.execute(f"SELECT * FROM {catalog}.g.t").fetchall() == [(1,)]
 
 
 READ = """

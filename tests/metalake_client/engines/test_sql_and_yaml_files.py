@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from metalake_client.engines import duckdb, flink, pyiceberg
-from metalake_client.engines.catalogs import EngineCatalog
+from metalake_client.engines.catalogs import MASK, EngineCatalog
 from metalake_client.engines.rendered import Rendered
 from metalake_client.failures import Failure
 from tests.metalake_client.engines.catalogs import ALL, METALAKE, URL, glue, hive, lake, on_s3
@@ -25,7 +25,8 @@ def flink_sql(*catalogs: EngineCatalog, **more: Any) -> str:
 
 
 def statements(sql: str) -> list[str]:
-    return [each.strip() for each in sql.partition("\n")[2].split(";\n") if each.strip()]
+    lines = (line for line in sql.split("\n") if not line.startswith("--"))
+    return [each.strip() for each in "\n".join(lines).split(";\n") if each.strip()]
 
 
 def test_flink_has_a_catalog_for_each_schema_that_holds_others() -> None:
@@ -41,13 +42,40 @@ def test_flink_has_a_catalog_for_each_schema_that_holds_others() -> None:
 
 
 def test_flink_has_hive_through_a_folder_of_its_settings() -> None:
-    made = flink.render(URL, METALAKE, [hive("a--b"), glue()], folder="/opt/flink/metalake/")
+    made = flink.render(URL, METALAKE, [hive("a--b"), glue()], folder="/opt/flink/metalake/", version="1.20.1")
     hms, iceberg, aws = statements(made.files["metalake.sql"])
     assert "'type' = 'hive'" in hms and "'hive-conf-dir' = '/opt/flink/metalake/a--b'" in hms
     assert "`a--b_iceberg`" in iceberg and "'warehouse' = 'a--b'" in iceberg and "`my_glue`" in aws
     site = made.files["a--b/hive-site.xml"]
     assert made.mark in site.partition("\n")[0]
     assert [each.text for each in ET.fromstring(site).iter("value")] == ["thrift://one:9083,thrift://two:9083"]
+
+
+def test_a_flink_without_a_connector_for_hive_has_all_other_catalogs() -> None:
+    """One that cannot be made would end the file; what is left out is said in it."""
+    none = hive("no_iceberg", **{"list-all-tables": "false"})
+    made = flink.render(URL, METALAKE, [lake(), hive(), none], version="2.1.1")
+    sql = made.files["metalake.sql"]
+    assert set(made.files) == {"metalake.sql"} and set(made.refused) == {"no_iceberg"}
+    assert [each.split("`")[1] for each in statements(sql)] == ["lake", "hms_iceberg"] and "'hive'" not in sql
+    hint = "Flink 2.1.1 has no connector for Hive, --flink-version 1.20 is for one that has"
+    for line in ("-- hms: its Hive tables are left out", "-- Left out: Catalog no_iceberg is not there"):
+        assert f"\n{line}: {hint}.\n" in sql
+    assert not any(";" in line for line in sql.splitlines() if line.startswith("--"))  # it would end a statement
+    with pytest.raises(Failure, match="Flink two is no version"):
+        flink.render(URL, METALAKE, [lake()], version="two")
+
+
+def test_keys_of_a_catalog_without_places_are_for_all_of_s3() -> None:
+    """DuckDB takes no empty scope, and what follows the statement would not be run."""
+    keys = {"aws-access-key-id": MASK, "aws-secret-access-key": MASK}
+    places = {"s3://a/b": "SCOPE 's3://a/b')", "s3://a,s3a://b": "SCOPE ['s3://a', 's3a://b'])"}
+    for given, scope in places.items():
+        named = EngineCatalog(name="g", provider="glue", properties=keys | {"allowed-locations": given})
+        assert scope in duckdb.render(URL, METALAKE, [named]).files["metalake.sql"]
+    made = duckdb.render(URL, METALAKE, [EngineCatalog(name="g", provider="glue", properties=keys)])
+    assert "SECRET getenv('METALAKE_G_AWS_SECRET_ACCESS_KEY'));" in made.files["metalake.sql"]
+    assert any("names no place" in note for note in made.notes)
 
 
 def test_flink_refuses_what_it_cannot_have() -> None:

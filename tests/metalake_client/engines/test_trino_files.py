@@ -17,6 +17,7 @@ REST = {
     "iceberg.catalog.type",
     "iceberg.rest-catalog.uri",
     "iceberg.rest-catalog.warehouse",
+    "iceberg.unique-table-location",
     "iceberg.rest-catalog.security",
     "iceberg.rest-catalog.oauth2.token",
 }
@@ -62,6 +63,7 @@ def test_an_iceberg_catalog() -> None:
         "iceberg.rest-catalog.uri": "http://127.0.0.1:8090/iceberg/demo",
         "iceberg.rest-catalog.warehouse": "lake",
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
+        "iceberg.unique-table-location": "true",
         "iceberg.rest-catalog.security": "OAUTH2",
         "iceberg.rest-catalog.oauth2.token": "${ENV:METALAKE_TOKEN}",
         "fs.hadoop.enabled": "true",

@@ -48,7 +48,7 @@ def test_what_goes_is_removed_and_what_is_anothers_stays(tmp_path: Path) -> None
 
 
 def test_folders_of_files_go_with_them(tmp_path: Path) -> None:
-    write(tmp_path, flink.render(URL, METALAKE, [hive(), hive("two")]))
+    write(tmp_path, flink.render(URL, METALAKE, [hive(), hive("two")], version="1.20"))
     (tmp_path / "two" / "core-site.xml").write_text("<configuration/>")
     assert set(write(tmp_path, flink.render(URL, METALAKE, [])).removed) == {"hms/hive-site.xml", "two/hive-site.xml"}
     assert set(files_in(tmp_path)) == {"metalake.sql", "two/core-site.xml"} and not (tmp_path / "hms").exists()
