@@ -127,7 +127,7 @@ def keep(profile: Profile, what: str, secret: str) -> None:
     """Have the keyring keep a "token" or a "password". Raises Failure where there is none."""
     keyring = _keyring()
     if keyring is None:
-        hint = "Install it (pip install 'metalake-client[keyring]'), or set METALAKE_TOKEN."
+        hint = "Install it (pip install keyring), or set METALAKE_TOKEN."
         raise Failure(f"The library keyring is not installed. {hint}", Exit.USAGE)
     try:
         keyring.set_password(KEYRING, _entry(profile, what), secret)

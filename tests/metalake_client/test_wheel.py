@@ -1,11 +1,13 @@
-"""The client's wheel in an empty environment: `gcli` without the server and without Django."""
+"""How `gcli` comes to be: by `make install`, and by the client's wheel, without the server and without Django."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,30 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     done = subprocess.run(command, cwd=cwd, env=inherited | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_make_install_brings_gcli_that_runs_from_anywhere(tmp_path: Path) -> None:
+    """Its line of the Makefile alone: what installs the packages is stood in for by a program that does nothing."""
+    checkout, elsewhere = tmp_path / "a check out", tmp_path / "elsewhere"
+    for folder in (checkout / ".venv" / "bin", elsewhere, tmp_path / "path"):
+        folder.mkdir(parents=True)
+    for name in ("Makefile", "requirements.txt", "requirements-dev.txt", "metalake_client"):
+        (checkout / name).symlink_to(REPOSITORY / name)
+    python, uv = checkout / ".venv" / "bin" / "python", tmp_path / "path" / "uv"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    uv.write_text("#!/bin/sh\n")
+    for program in (python, uv):
+        program.chmod(0o755)
+    run("make", "install", cwd=checkout, PATH=f"{uv.parent}:/usr/bin:/bin", MAKEFLAGS="")
+    (elsewhere / "typer.py").write_text("raise SystemExit('a file of the current folder was imported')")
+    (tmp_path / "gcli").symlink_to(checkout / ".venv" / "bin" / "gcli")
+    assert run(tmp_path / "gcli", "--version", cwd=elsewhere).startswith("gcli ")
+
+
+def test_the_environment_of_the_server_has_what_gcli_needs() -> None:
+    needed = tomllib.loads((REPOSITORY / "metalake_client" / "pyproject.toml").read_text())["project"]["dependencies"]
+    pinned = re.findall(r"^([\w.-]+)==", (REPOSITORY / "requirements.txt").read_text(), re.MULTILINE)
+    assert {re.split("[<>=]", each)[0] for each in needed} <= set(pinned)
 
 
 @pytest.mark.long  # pip fetches what builds the wheel, and all that it needs
