@@ -40,7 +40,7 @@ class Command(TyperCommand):
                     options[param.name] = words.pop(0)
             return dict(_before(ctx, self.params)) | options, words, order
 
-        parser.parse_args = parse_args
+        parser.parse_args = parse_args  # type: ignore[method-assign]
         return parser
 
     def _words(self) -> list[Any]:
