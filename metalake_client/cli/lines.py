@@ -62,9 +62,9 @@ class Command(TyperCommand):
 
 
 def _before(ctx: Any, params: list[Any]) -> Iterator[tuple[str, Any]]:
-    """What stands before the command of its options; the nearest to it comes last."""
+    """What stands before the command of its options; the nearest to it comes last. What it acts on is never there."""
     for above in reversed(list(_above(ctx))):
-        for param in params:
+        for param in (each for each in params if not each.required):
             source = above.get_parameter_source(param.name)
             if source is not None and source.name == "COMMANDLINE":
                 yield param.name, above.params[param.name]

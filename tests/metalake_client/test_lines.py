@@ -40,7 +40,6 @@ TABLE = f"GET {M}/catalogs/lake/schemas/sales/tables/orders"
         ("search orders", f"GET {M}/search?q=orders"),
         ("token drop 7 --yes", "DELETE /api/tokens/7"),
         ("metalake details other", "GET /api/metalakes/other"),
-        ("-m other metalake details", "GET /api/metalakes/other"),
         ("-m other metalake details m", f"GET {M}"),
         ("-m other catalog details lake", "GET /api/metalakes/other/catalogs/lake"),
         ("catalog -m other details lake", "GET /api/metalakes/other/catalogs/lake"),
@@ -56,6 +55,7 @@ def test_names_are_typed_as_words(alone: Gcli, stand_in: StandIn, line: str, ask
     ("line", "words"),
     [
         ("table details lake sales", "'--table'"),
+        ("-m m metalake drop --yes", "'--metalake'"),
         ("table details lake sales orders more", "(more)"),
         ("view version lake sales v three", "'--version'"),
         ("role assign readers", "--for-user and --for-group"),
