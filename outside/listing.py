@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from django.utils import timezone
@@ -15,8 +16,8 @@ from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
 from outside import mirror
-from outside.calls import levels_of, pages
-from outside.reading import listed_since, names_to_show
+from outside.calls import levels_of, load_leaf, pages
+from outside.reading import LOOKS, listed_since, names_to_show
 from providers.answers import Levels
 from providers.base import Provider
 
@@ -54,3 +55,24 @@ def _fetch_names(
         store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
         raise
     return names_to_show(actor, schema, provider, names, kinds[0], asked_at)
+
+
+def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> None:
+    """Store the definitions of a schema's objects of which only the names are known; with `force`, of all.
+
+    A listing may give names alone. A few are asked for one by one, for more of them the schema is read as a whole.
+    """
+    rows = mirror.of_leaves(schema.id, kind).filter(securable__kind=kind, version="", formats="")
+    names = list(rows.values_list("wire_name", flat=True)[: LOOKS + 1])
+    levels = levels_of(schema)
+    if levels is None or not (names or force):
+        return
+    provider, asked_at, first = provider_at(schema), timezone.now(), mirror.listed_kinds(schema, kind)[0]
+    if force or len(names) > LOOKS:
+        whole = {"whole": True} if kind is Kind.TABLE else {}
+        for page in pages(actor, schema, provider, f"list_{KINDS[kind].plural}", schema=levels, **whole):
+            mirror.meet_leaves(kind, schema, page, asked_at)
+        return
+    for name in names:
+        with suppress(NotFound):  # dropped meanwhile
+            mirror.meet_leaves(kind, schema, [load_leaf(actor, schema, provider, first, levels, name)], asked_at)

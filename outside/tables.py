@@ -24,7 +24,7 @@ from metalake.names import dotted
 from outside import ground, intents, mirror
 from outside.calls import levels_of
 from outside.intents import Draft, step
-from outside.listing import listed_names
+from outside.listing import describe, listed_names
 from outside.reading import current, mirror_of
 from outside.work import alteration, alteration_work, drop_work, files_kept, names_on, recheck, retry_on_conflict
 from providers.answers import METADATA_FILE, Remote
@@ -58,6 +58,8 @@ def update_listing(
     """
     names, taken_at = listed_names(actor, schema, Kind.TABLE, force=force)
     provider = provider_at(schema)
+    if iceberg and names != set():
+        describe(actor, schema, Kind.TABLE, force=force)
     if names != set() and (iceberg or provider.tables.hides_some):
         shown = _shown(schema, provider, iceberg)
         names = shown if names is None else names & shown

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils import timezone
-
 from authz.actor import SYSTEM, Actor, system_actor
 from authz.writing import write
 from catalogs.models import Mirror
@@ -16,8 +14,7 @@ from metalake.errors import MetalakeError, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
-from outside.calls import levels_of, pages
-from outside.listing import listed_names
+from outside.listing import describe, listed_names
 from outside.reading import current, mirror_of
 from providers.answers import METADATA_FILE, ViewEntry
 from providers.base import Provider
@@ -45,19 +42,11 @@ def update_listing(
     """
     names, taken_at = listed_names(actor, schema, Kind.VIEW, force=force)
     rows = mirror.of_leaves(schema.id, Kind.VIEW).filter(securable__kind=Kind.VIEW)
-    if rows.filter(version="").exists():
-        _describe_all(actor, schema)
+    describe(actor, schema, Kind.VIEW, force=force and iceberg)
     if iceberg:
         shown = {name for name, formats in rows.values_list("wire_name", "formats") if METADATA_FILE in formats}
         names = shown if names is None else names & shown
     return names, taken_at
-
-
-def _describe_all(actor: Actor, schema: Located) -> None:
-    """Store the definitions of a schema's views; the listing that all kinds share may give names alone."""
-    provider, asked_at = provider_at(schema), timezone.now()
-    for page in pages(actor, schema, provider, "list_views", schema=levels_of(schema)):
-        mirror.meet_leaves(Kind.VIEW, schema, page, asked_at)
 
 
 def loaded(

@@ -15,6 +15,7 @@ from catalogs.services import tables
 from formats.native.tables import CreateTableRequest
 from metalake.lineage import Address
 from metalake.models import Securable
+from outside.reading import LOOKS
 from providers import lines
 from providers.hive.client import Metastore
 from tests.catalogs.callers import Caller
@@ -22,6 +23,7 @@ from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.hms import HiveMetastore
 from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.outside.crashes import Killed, killed_at, settle_all
+from tests.providers.hive_catalogs import put_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -225,3 +227,27 @@ def test_schemas_do_not_share_a_place(caller: Caller, hms: HiveMetastore, databa
         client.drop_database(database, False, False)
     assert made(own).status == 200, "nobody is there any more"
     assert caller.delete(f"{schemas}/spies_of_{database}").status == 200
+
+
+@pytest.mark.parametrize("others", [1, 2 * LOOKS])
+def test_the_iceberg_wire_lists_what_loads_on_it(
+    caller: Caller, hms: HiveMetastore, database: str, others: int
+) -> None:
+    pointed = {"table_type": "ICEBERG", "metadata_location": f"file://{hms.warehouse}/m.json"}
+    put_table(hms, database, "delays", **pointed)
+    for number in range(others):
+        put_table(hms, database, f"plain_{number:02}")
+    wire, where = IcebergCaller("admin", catalog="hive"), f"namespaces/{database}/tables"
+    assert wire.tables(database) == ["delays"], "of tables that nobody met before"
+    first = wire.get(f"{where}?pageSize=1&pageToken=").json
+    assert [one["name"] for one in first["identifiers"]] == ["delays"]
+    assert wire.get(f"{where}?pageSize=1&pageToken={first['next-page-token'] or ''}").json["next-page-token"] is None
+    assert (wire.head(f"{where}/delays").status, wire.head(f"{where}/plain_00").status) == (204, 404)
+    put_table(hms, database, "late", **pointed)
+    with hms.client() as client:
+        client.drop_table(database, "delays", True)
+    put_table(hms, database, "delays")
+    assert wire.tables(database)[-1:] == ["late"]
+    assert wire.get(f"{where}?refresh=true").json["identifiers"] == [{"namespace": [database], "name": "late"}]
+    native = caller.get(f"{CATALOGS}/hive/schemas/{database}/tables")["identifiers"]
+    assert len(native) == others + 2, "the native wire shows all formats"
