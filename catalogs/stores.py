@@ -38,13 +38,15 @@ if TYPE_CHECKING:
 class SchemaRecord:
     """A schema as it is shown; `taken_at` is when an outside system was asked for it, None for a managed one.
 
-    `folder` is the default folder of its Iceberg tables, if it was requested and is known.
+    `folder` is the default folder of its Iceberg tables, if it was requested and is known. With `is_path`, the actor
+    may know only its name, as the way to an object below, and `row` is blank.
     """
 
     path: HierarchicalSchema
     row: Schema
     taken_at: datetime | None = None
     folder: str | None = None
+    is_path: bool = False
 
 
 class SchemaListing(NamedTuple):

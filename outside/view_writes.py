@@ -64,7 +64,7 @@ def alter(actor: Actor, view: Located, plan: Plan) -> bool:
         wanted = plan(before)
         view_definition.check(wanted)
         if wanted != before:
-            expected = provider.views.altered(mirrored.definition, wanted)
+            expected = provider.views.altered(mirrored.definition, wanted, actor.name)
             change: dict[str, Any] = {"before": before, "wanted": wanted, "expected": expected, "event": plan.event}
             draft = partial(_alteration, view=view, mirrored=mirrored, **change)
             intents.carry(actor, draft, holds=partial(hold_each, _locks(view)))

@@ -97,8 +97,11 @@ class RemoteViews(RemoteTabulars):
         """A new view's definition. Raises Invalid and Unsupported for what the system cannot hold, naming it."""
 
     @abstractmethod
-    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
-        """The definition of a view that is to become `wanted`. Raises as `draft` does."""
+    def altered(self, definition: Json, wanted: ViewDefinition, owner: str) -> Json:
+        """The definition of a view that is to become `wanted`, and if that makes it a DEFINER view, of this owner.
+
+        Raises as `draft` does.
+        """
 
     def dropping(self, schema: Levels, view: Remote) -> tuple[str, Json]:
         """The verb and arguments of the call that drops a view. Raises Unsupported if the system cannot."""
@@ -139,7 +142,7 @@ class ReadOnlyViews(RemoteViews):
     def draft(self, schema: Remote, name: str, wanted: ViewDefinition, owner: str) -> Json:
         raise self._refusal()
 
-    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
+    def altered(self, definition: Json, wanted: ViewDefinition, owner: str) -> Json:
         raise self._refusal()
 
     def renaming(

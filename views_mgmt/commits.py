@@ -15,6 +15,7 @@ from catalogs.services.pointers import now_ms
 from catalogs.table_stores import NewState
 from formats.iceberg.requirements import check_view_requirements
 from formats.iceberg.views.builder import apply_view_updates
+from formats.iceberg.views.security import with_noted_mode
 from formats.iceberg.views.translate import updates_for
 from metalake.errors import Conflict, Invalid
 from metalake.kinds import Kind
@@ -85,7 +86,8 @@ class CommittedPointers(ViewPointers):
         """Make a change of the native wire, as `ViewStore.alter` does."""
 
         def updates_of(current: ViewRecord) -> list[Json]:
-            return updates_for(current.definition, plan(current.definition), current.metadata)
+            now = current.definition
+            return updates_for(now, with_noted_mode(plan(now), now, actor.name), current.metadata)
 
         change = Change(plan.event, updates_of, may_drop_dialects=True, target=target)
         return self.commit(actor, address, view, change)

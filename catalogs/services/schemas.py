@@ -11,6 +11,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock, hold_owner
 from catalogs.lookup import nearest
+from catalogs.models import Schema
 from catalogs.secrets import require_values
 from catalogs.services import chains, places
 from catalogs.services.changes import Alteration, require_enabled
@@ -104,6 +105,7 @@ def create_schema(actor: Actor, address: Address, comment: str | None, propertie
 
 
 def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:
+    """A schema that the actor sees; if they see it only as the way to an object below, its name and nothing else."""
     return load_located_schema(actor, find(actor, address), address, refresh=refresh, with_folder=with_folder)
 
 
@@ -112,28 +114,28 @@ def load_located_schema(
 ) -> SchemaRecord:
     """The same for a schema that is located, at this address."""
 
-    def allow(schema: Located) -> None:
-        policy.require(actor, operations.LOAD_SCHEMA, schema)
-        require_enabled(schema)
-
     def read(schema: Located) -> SchemaRecord:
         store = store_for(schema, Kind.SCHEMA)
+        if not policy.permits(actor, operations.LOAD_SCHEMA, schema):
+            store.require_there(actor, schema)
+            return SchemaRecord(schema.path, Schema(), is_path=True)
         return store.load(actor, schema, refresh=refresh, with_folder=with_folder)
 
-    return read_or_namesake(address, schema, allow, read)
+    return read_or_namesake(address, schema, partial(_require_seen, actor), read)
+
+
+def _require_seen(actor: Actor, schema: Located) -> None:
+    policy.require_seen(actor, schema)
+    require_enabled(schema)
 
 
 def schema_exists(actor: Actor, address: Address) -> None:
     """Raise NotFound unless the actor sees the schema, even if only as the way to an object below."""
 
-    def allow(schema: Located) -> None:
-        policy.require_seen(actor, schema)
-        require_enabled(schema)
-
     def read(schema: Located) -> None:
         store_for(schema, Kind.SCHEMA).require_there(actor, schema)
 
-    read_or_namesake(address, find(actor, address), allow, read)
+    read_or_namesake(address, find(actor, address), partial(_require_seen, actor), read)
 
 
 def alter_schema(actor: Actor, address: Address, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:

@@ -33,7 +33,7 @@ SPARKS_OWN = "spark.sql.sources."
 
 def require_unreserved(name: str, where: str) -> None:
     """Raise Invalid for a property that users never set, in lower or upper case (Hive has several spellings)."""
-    reason = "it is written by Spark" if name.startswith(SPARKS_OWN) else RESERVED.get(name.lower())
+    reason = "it is written by Spark" if name.lower().startswith(SPARKS_OWN) else RESERVED.get(name.lower())
     if reason:
         raise Invalid(f"{where}: {name} is reserved; {reason}", kind="table")
 
@@ -41,5 +41,5 @@ def require_unreserved(name: str, where: str) -> None:
 def require_changeable(name: str, where: str) -> None:
     """Raise Invalid for a property that an alteration cannot set or remove."""
     require_unreserved(name, where)
-    if name in FIXED_AT_CREATION or name in FORMAT_MARKS:
+    if name in FIXED_AT_CREATION or name.lower() in FORMAT_MARKS:
         raise Invalid(f"{where}: {name} is decided at creation", kind="table")

@@ -81,9 +81,16 @@ class RenameView(Body):
 
 
 class ReplaceView(ViewParts):
-    """Replace the view's body: what is left out is removed; its name, properties and security mode stay."""
+    """Replace the view's body: what is left out is removed; its name and properties stay, and so does a security mode
+    that is left out.
+    """
 
     action: Literal["replaceView"] = Field(alias="@type")
+    security_mode: SecurityMode | None = Field(None, strict=False)
+
+    def parts(self) -> dict[str, Any]:
+        mode = {} if self.security_mode is None else {"security_mode": self.security_mode}
+        return super().parts() | mode
 
 
 class AddRepresentation(Body):

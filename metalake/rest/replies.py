@@ -12,10 +12,10 @@ from metalake.wire import Reply
 
 
 class AuditReply(Reply):
-    """Who made it and who changed it last, in UTC; unset fields are left out."""
+    """Who made it and who changed it last, in UTC; unset fields are left out, all of an object that is only a path."""
 
-    creator: str
-    create_time: str
+    creator: str | None = None
+    create_time: str | None = None
     last_modifier: str | None = None
     last_modified_time: str | None = None
 

@@ -31,10 +31,10 @@ class GlueViews(HiveLikeViews):
         _require_one_dialect(wanted)
         return super().draft(schema, name, wanted, owner)
 
-    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
+    def altered(self, definition: Json, wanted: ViewDefinition, owner: str) -> Json:
         if not definition["rest"].get(VIEW_DEFINITION):
             _require_one_dialect(wanted)
-        return super().altered(definition, wanted)
+        return super().altered(definition, wanted, owner)
 
     def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote:
         glue, made = self.provider.glue, HiveTable.from_json(marked(definition, marker) | {"name": view})

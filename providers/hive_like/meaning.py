@@ -49,6 +49,7 @@ def without_marker(parameters: Mapping[str, str]) -> dict[str, str]:
 def checked(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties. Raises TooLarge for too many or too long ones, Invalid for the name of our marker."""
     guard.check_limits(properties)
-    if MARKER in properties:
-        raise Invalid(f"properties.{MARKER}: it is written by Metalake", kind="property")
+    for name in properties:
+        if name.lower() == MARKER:
+            raise Invalid(f"properties.{name}: it is written by Metalake", kind="property")
     return dict(properties)

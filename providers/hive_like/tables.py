@@ -65,7 +65,7 @@ class HiveLikeTables(RemoteTables):
         plain = asked.model_copy(update={"name": name, "properties": wanted})
         if is_iceberg:
             return self.pointed.new_table(schema, plain)
-        if POINTER in wanted:
+        if any(name.lower() == POINTER for name in wanted):
             raise Invalid(f"properties.{POINTER}: only an Iceberg table has one", kind=Kind.TABLE)
         properties = self.placed(schema, plain)
         table = to_hive(plain.model_copy(update={"properties": properties}))
@@ -82,7 +82,7 @@ class HiveLikeTables(RemoteTables):
                 raise Invalid(
                     f"properties.{key}: names a class to load; only a server may choose classes", kind="table"
                 )
-            if plain == SCHEMA_URL and value != "none":
+            if plain.lower() == SCHEMA_URL and value != "none":
                 self.provider.places.hive_place(value, own)
 
     def _format(self, properties: Mapping[str, str]) -> str:

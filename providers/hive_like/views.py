@@ -47,9 +47,9 @@ class HiveLikeViews(RemoteViews):
         self._require_fit(entry)
         return entry.as_json()
 
-    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
+    def altered(self, definition: Json, wanted: ViewDefinition, owner: str) -> Json:
         self._check_properties(wanted)
-        entry = rewritten(_entry_of(definition), wanted)
+        entry = rewritten(_entry_of(definition), wanted, owner=owner)
         self._require_fit(entry)
         return entry.as_json()
 

@@ -156,16 +156,21 @@ def test_what_a_reader_may_not_change(owner: Caller, reader: Caller) -> None:
     assert owner.children() == [["a"]]
 
 
-def test_a_way_to_something_visible_is_listed_but_not_loaded(owner: Caller, member: Caller) -> None:
+def test_a_way_to_something_visible_is_a_name_and_no_more(owner: Caller, member: Caller) -> None:
     owner.make_namespace("a", "b", properties={})
+    owner.post("namespaces/a/properties", {"updates": {"comment": "not for all", "team": "ops"}})
+    owner.make_table("a", "t")
     owner.make_namespace("hidden")
     give(member.name, Kind.CATALOG, "lake", "use_catalog")
     give(member.name, Kind.SCHEMA, "lake.a:b", "use_schema")
     assert member.children() == [["a"]]
     assert member.children("a") == [["a", "b"]]
     assert member.head("namespaces/a").status == 204
-    assert member.get("namespaces/a").error[:2] == (403, "ForbiddenException")
-    assert member.get("namespaces/a%1Fb").status == 200
+    assert member.get("namespaces/a").json == {"namespace": ["a"], "properties": {}}
+    assert member.tables("a") == member.get("namespaces/a/views").json["identifiers"] == []
+    assert member.get("namespaces/a%1Fb").json["properties"].keys() == {"location"}
+    assert member.get("namespaces/hidden").error[:2] == (404, "NoSuchNamespaceException")
+    assert member.delete("namespaces/a").error[0] == 403
 
 
 def test_secrets_are_masked_and_a_mask_sent_back_keeps_them(owner: Caller) -> None:

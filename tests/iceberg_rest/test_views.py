@@ -11,9 +11,11 @@ from authz.models import AuditEntry
 from catalogs.models import LocationClaim
 from metalake.kinds import Kind
 from metalake.models import Securable
+from tests.catalogs.callers import Caller as Native
 from tests.demo import add_member, give
 from tests.iceberg_rest.test_commit import staged
 from tests.iceberg_rest.world import COLUMNS, LATE, Caller, replacing, view_version
+from tests.views_mgmt.conftest import sql, update
 from views_mgmt.models import View, ViewVersion
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
@@ -280,6 +282,50 @@ def test_only_its_direct_owner_changes_the_sql_of_a_view_that_trino_runs_with_it
     assert home.post(f"{VIEWS}/nested", respelled).status == 200
     make(mia, "own", properties={"trino.run-as-owner": "mia"})
     assert home.post(f"{VIEWS}/own", replacing(sql="SELECT 2")).error[0] == 403, "owning what is above is not enough"
+
+
+def test_its_direct_owner_says_whether_a_view_runs_with_their_rights(home: Caller) -> None:
+    add_member("mia")
+    give("mia", Kind.CATALOG, "lake", "use_catalog", "use_schema", "alter_view", "create_view")
+    mia, native = Caller("mia"), "metalakes/demo/catalogs/lake/schemas/a/views/late"
+
+    def names_owner(caller: Caller, owner: str | None, name: str = "trino.run-as-owner") -> int:
+        change: dict[str, Any] = {"action": "remove-properties", "removals": [name]}
+        if owner is not None:
+            change = {"action": "set-properties", "updates": {name: owner}}
+        return caller.post(VIEW, {"updates": [change]}).status
+
+    def replaced(caller: str, mode: str) -> int:
+        change = update("replaceView", representations=[sql("spark")], securityMode=mode)
+        return Native(caller).put(native, change).status
+
+    def mode() -> Any:
+        return Native("mia").get(native)["view"]["securityMode"]
+
+    make(mia)
+    assert names_owner(home, "admin") == names_owner(home, "mia") == replaced("admin", "DEFINER") == 403
+    assert names_owner(mia, "admin") == 403 and mode() is None, "as nobody but oneself"
+    assert names_owner(mia, "mia") == 200 and mode() == "DEFINER"
+    assert names_owner(home, None) == names_owner(mia, "admin") == replaced("admin", "INVOKER") == 403
+    assert names_owner(mia, None) == 200 and mode() is None
+    assert replaced("mia", "DEFINER") == 200 and mode() == "DEFINER"
+    assert mia.get(VIEW).json["metadata"]["properties"]["trino.run-as-owner"] == "mia"
+    assert replaced("mia", "INVOKER") == 200 and mode() is None
+    assert names_owner(mia, "mia", "TRINO.Run-As-Owner") == 400 and mode() is None
+    misspelled = update("setProperty", property="Trino.run-as-owner", value="mia")
+    assert Native("mia").put(native, misspelled).status == 400
+    assert mia.post(VIEWS, body("other", properties={"TRINO.Run-As-Owner": "admin"})).error[0] == 400
+
+
+def test_a_file_that_names_an_owner_in_another_spelling_is_not_registered(home: Caller) -> None:
+    made = make(home, properties={"trino.run-as-owner": "admin"})
+    home.delete(VIEW)
+    file = file_of(made)
+    file.write_bytes(file.read_bytes().replace(b"trino.run-as-owner", b"TRINO.Run-As-Owner"))
+    register = {"name": "back", "metadata-location": made["metadata-location"]}
+    status, _, message = home.post("namespaces/a/register-view", register).error
+    assert status == 400 and "this spelling is reserved" in message
+    assert not View.objects.exists()
 
 
 def test_nobody_makes_a_view_that_trino_runs_with_the_rights_of_another(home: Caller) -> None:

@@ -76,7 +76,7 @@ class MemoryViews(ViewsShown, RemoteViews):
     def draft(self, schema: Remote, name: str, wanted: ViewDefinition, owner: str) -> Json:
         return wanted.as_json()
 
-    def altered(self, definition: Json, wanted: ViewDefinition) -> Json:
+    def altered(self, definition: Json, wanted: ViewDefinition, owner: str) -> Json:
         return wanted.as_json()
 
     def is_marked(self, view: Remote, marker: str) -> bool:

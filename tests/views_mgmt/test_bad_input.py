@@ -36,7 +36,7 @@ def delays(flights: World, admin: Caller) -> None:
         (update("updateComment", newComment=7), "newComment"),
         (update("replaceView"), "representations"),
         (update("replaceView", representations=[]), "at least one"),
-        (update("replaceView", representations=[sql("spark")], securityMode="INVOKER"), "securityMode"),
+        (update("replaceView", representations=[sql("spark")], securityMode="OWNER"), "securityMode"),
         (update("addRepresentation", representation=sql("SPARK")), "update it instead"),
         (update("updateRepresentation", representation=sql("trino")), "it has spark"),
         ("rename", "updates[0]"),

@@ -221,6 +221,14 @@ def test_only_its_direct_owner_changes_the_sql_of_a_definer_view(delays: None, a
     invoker = body("plain", securityMode="INVOKER")
     assert admin.send("POST", VIEWS, invoker)["view"]["securityMode"] == "INVOKER"
     assert alter(mia, body_change, view=f"{VIEWS}/plain").status == 200
+    as_owner, as_invoker = (
+        update("replaceView", representations=[sql("spark")], securityMode=m) for m in ("DEFINER", "INVOKER")
+    )
+    refused = alter(mia, as_owner, view=f"{VIEWS}/plain")
+    assert refused.status == 403 and "by that user alone" in refused.message, "it would run with the rights of another"
+    assert alter(admin, as_owner, view=f"{VIEWS}/plain")["view"]["securityMode"] == "DEFINER"
+    assert alter(mia, as_invoker, view=f"{VIEWS}/plain").status == 403
+    assert alter(admin, as_invoker, view=f"{VIEWS}/plain")["view"]["securityMode"] == "INVOKER"
 
 
 def test_a_definer_view_is_not_handed_on_and_becomes_invoker_when_its_owner_goes(

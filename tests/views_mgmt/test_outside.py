@@ -365,6 +365,13 @@ def test_only_its_owner_changes_the_sql_of_a_view_that_runs_as_its_owner(
     edit = update("updateRepresentation", representation=sql("trino", "select 2"))
     assert "its owner alone" in changed(mia, view, edit).message
     assert changed(mia, view, update("setProperty", property="a", value="1"))["view"]["version"] == 2
+    columns = admin.get(view)["view"]["columns"]
+    for mode in ("INVOKER", "DEFINER"):
+        change = update("replaceView", representations=[sql("trino", "select 3")], columns=columns, securityMode=mode)
+        assert changed(mia, view, change).status == 403
+        assert changed(admin, view, change)["view"]["securityMode"] == mode
+    with engines.hms.client() as client:
+        assert client.get_table(engines.database, "by_trino").owner == "admin", "whom Trino runs it as"
 
 
 def test_views_of_glue_are_read_in_every_form(admin: Caller, glue: Glue) -> None:

@@ -12,7 +12,7 @@ from authz.actor import Actor, system_actor
 from catalogs.lookup import by_id
 from catalogs.services import places
 from catalogs.services.changes import event
-from formats.iceberg.views.security import RUN_AS_OWNER
+from formats.iceberg.views.security import RUN_AS_OWNER, check_spelling, noted
 from formats.native.view_definition import SecurityMode, ViewDefinition
 from metalake.errors import Conflict, Forbidden
 from metalake.events import record
@@ -31,8 +31,8 @@ def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidde
     if not definition.is_definer or actor.owns(view.node):
         return None
     return Forbidden(
-        f"View {'.'.join(view.full_name)} runs with the rights of its owner, so its owner alone may change its SQL "
-        "and columns.",
+        f"View {'.'.join(view.full_name)} runs with the rights of its owner, so its owner alone may change its SQL, "
+        "its columns and that.",
         kind=Kind.VIEW,
     )
 
@@ -40,7 +40,8 @@ def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidde
 def require_may_change(
     actor: Actor, view: Located, before: ViewDefinition, after: ViewDefinition, *, is_respelled: bool = False
 ) -> None:
-    """Raise Forbidden if this changes the SQL, columns or mode of a DEFINER view of another owner.
+    """Raise Forbidden if this changes the SQL, columns or mode of a DEFINER view of another owner, or if the view would
+    newly run with the rights of somebody other than the actor, its owner.
 
     `is_respelled` says that its SQL would be read in another schema, though the definitions have one name for both.
 
@@ -57,13 +58,27 @@ def require_may_change(
             "whoever selects from it. Try again then.",
             kind=Kind.VIEW,
         )
+    if after.is_definer and _runs_as(before) != _runs_as(after):
+        _require_as_oneself(actor, view, after)
+
+
+def _require_as_oneself(actor: Actor, view: Located, after: ViewDefinition) -> None:
+    """Raise Forbidden unless the actor is the user who owns the view itself, and is whom it is to run as."""
+    if view.node.owner_user_id != actor.id or noted(after.properties).get(RUN_AS_OWNER, actor.name) != actor.name:
+        raise Forbidden(
+            f"View {'.'.join(view.full_name)} may be made to run with the rights of the user who owns it, by that user "
+            "alone, and with those of nobody else.",
+            kind=Kind.VIEW,
+        )
 
 
 def require_may_run_as(actor: Actor, home: Located, definition: ViewDefinition) -> None:
     """Raise Forbidden for a new view that Trino would run with the rights of somebody else, whom its metadata names.
 
-    Whoever owns the catalog may make one: the account of a Trino whose users have no accounts here.
+    Whoever owns the catalog may make one: the account of a Trino whose users have no accounts here. Raises Invalid for
+    metadata that names somebody in a spelling that Trino does not write.
     """
+    check_spelling(definition.properties)
     owner = definition.properties.get(RUN_AS_OWNER)
     if owner is None or owner == actor.name or places.may_choose(actor, home):
         return
@@ -76,7 +91,11 @@ def require_may_run_as(actor: Actor, home: Located, definition: ViewDefinition) 
 
 
 def _body(definition: ViewDefinition) -> tuple[object, ...]:
-    return definition.representations, definition.columns, definition.security_mode
+    return definition.representations, definition.columns, _runs_as(definition)
+
+
+def _runs_as(definition: ViewDefinition) -> tuple[object, ...]:
+    return definition.is_definer, noted(definition.properties)
 
 
 def require_not_definer(target: Located) -> None:

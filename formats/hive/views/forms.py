@@ -23,9 +23,9 @@ VIEW_DEFINITION = "ViewDefinition"  # of Glue alone, in the `rest` of a HiveTabl
 
 _OF_TRINO = {
     *(PRESTO_VIEW, "trino_created_by", "trino_version", "trino_query_id", "presto_version", "presto_query_id"),
-    *("storage_table", "storage_schema"),
+    *("storage_table", "storage_schema", "trino.run-as-owner"),
 }
-_OF_FLINK = {IS_GENERIC, FLINK_COMMENT, "flink.connector", "flink.transient_lastDdlTime"}
+_OF_FLINK = {IS_GENERIC, FLINK_COMMENT, "flink.connector", "flink.transient_lastddltime"}
 _PREFIXES = {
     "spark.sql.": "Spark",
     "view.": "Spark",
@@ -89,7 +89,8 @@ def _is_flink(parameters: Mapping[str, str]) -> bool:
 
 
 def why_reserved(name: str) -> str | None:
-    """Why users neither see nor set a property of this name; None if it is theirs."""
+    """Why users neither see nor set a property of this name, in lower or upper case; None if it is theirs."""
+    name = name.lower()
     if name in _OF_TRINO:
         return "it is written by Trino"
     if name in _OF_FLINK:
@@ -97,7 +98,7 @@ def why_reserved(name: str) -> str | None:
     if name in FORMAT_MARKS:
         return "it says where an Iceberg view is"
     engine = next((engine for prefix, engine in _PREFIXES.items() if name.startswith(prefix)), None)
-    return f"it is written by {engine}" if engine else RESERVED.get(name.lower())
+    return f"it is written by {engine}" if engine else RESERVED.get(name)
 
 
 def properties_of(table: HiveTable) -> dict[str, str]:

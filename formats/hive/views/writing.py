@@ -47,8 +47,16 @@ def written(
     return WRITERS[form](_with_properties(empty_entry(form, name.lower(), owner), definition), change)
 
 
-def rewritten(table: HiveTable, definition: ViewDefinition, *, query_columns: Sequence[str] | None = None) -> HiveTable:
+def rewritten(
+    table: HiveTable,
+    definition: ViewDefinition,
+    *,
+    owner: str | None = None,
+    query_columns: Sequence[str] | None = None,
+) -> HiveTable:
     """The entry of a view with another definition, in the form that it has; the same entry if nothing changes.
+
+    A view that becomes a DEFINER view gets this `owner`, whom Trino reads from the entry itself.
 
     Raises Invalid and Unsupported as `written` does, Unsupported for what is never written, Unreadable.
     """
@@ -71,7 +79,7 @@ def rewritten(table: HiveTable, definition: ViewDefinition, *, query_columns: Se
     if definition.columns != view.definition.columns:
         _check_columns(view.form, definition)
     if definition.is_definer and not view.definition.is_definer:
-        raise Unsupported("securityMode: an INVOKER view does not become a DEFINER one", kind=Kind.VIEW)
+        table = replace(table, owner=owner)
     change = Change(view.definition, definition, query_columns=query_columns)
     return WRITERS[view.form](_with_properties(table, definition), change)
 

@@ -36,6 +36,7 @@ def new_view_metadata(
     Raises Invalid or TooLarge, saying what is wrong with the request.
     """
     wanted = as_text_map(properties, "properties")
+    security.check_spelling(wanted)
     versions.history_size(wanted)
     schemas.check_schema(as_object(schema, "schema"), NEWEST_TYPES)
     first = versions.numbered(
@@ -59,14 +60,14 @@ def apply_view_updates(
     """The metadata after all updates, applied in order; `base` itself when they change nothing.
 
     A new current version must have every dialect of the one before, unless `may_drop_dialects` or the view's property
-    `replace.drop-dialect.allowed` allows it; with whose rights Trino runs it never changes. Raises Invalid or TooLarge,
+    `replace.drop-dialect.allowed` allows it. Raises Invalid or TooLarge,
     saying which update is wrong and why.
     """
     draft = Draft(_filled_in(base), now_ms=now_ms)
     apply_each(draft, updates, ACTIONS)
     if not draft.changed:
         return base
-    security.require_same_owner(base.get("properties") or {}, draft.metadata["properties"])
+    security.check_spelling(draft.metadata["properties"], base.get("properties") or {})
     versions.finish(draft, base, may_drop_dialects=may_drop_dialects)
     return draft.metadata
 
@@ -74,7 +75,8 @@ def apply_view_updates(
 def run_by_invokers(base: dict[str, Any], *, now_ms: int) -> dict[str, Any]:
     """The metadata of a view that Trino runs with the rights of whoever selects from it; `base` itself if it does."""
     draft = Draft(_filled_in(base), now_ms=now_ms)
-    apply_each(draft, [{"action": "remove-properties", "removals": [security.RUN_AS_OWNER]}], ACTIONS)
+    removals = list(security.noted(draft.metadata["properties"]))
+    apply_each(draft, [{"action": "remove-properties", "removals": removals}], ACTIONS)
     return draft.metadata if draft.changed else base
 
 

@@ -14,7 +14,7 @@ from formats.iceberg import fields, translate
 from formats.iceberg.alterations import property_updates
 from formats.iceberg.parsing import Json
 from formats.iceberg.views.builder import FIRST_SCHEMA, NEWEST_TYPES
-from formats.iceberg.views.security import RUN_AS_OWNER, require_same_owner, security_mode
+from formats.iceberg.views.security import noted, security_mode
 from formats.iceberg.views.versions import (
     FIRST_VERSION,
     LAST_ADDED,
@@ -24,7 +24,7 @@ from formats.iceberg.views.versions import (
     sql_representations,
 )
 from formats.native.columns import Column
-from formats.native.view_definition import Representation, SecurityMode, ViewDefinition
+from formats.native.view_definition import Representation, ViewDefinition
 from metalake.errors import Invalid, at
 from metalake.hierarchy import HierarchicalSchema, configured_separator
 from metalake.kinds import Kind
@@ -70,9 +70,9 @@ def to_iceberg_view(definition: ViewDefinition) -> tuple[Json, Json, dict[str, s
 
     Raises Invalid for what an Iceberg view cannot hold, Unsupported for a column's type; both name the place.
     """
+    for name in noted(definition.properties):
+        raise Invalid(f"properties.{name}: is Trino's, which writes it when it creates a view", kind=Kind.VIEW)
     check_fits(definition)
-    if RUN_AS_OWNER in definition.properties:
-        raise Invalid(f"properties.{RUN_AS_OWNER}: is Trino's, which writes it when it creates a view", kind=Kind.VIEW)
     ids = count(len(definition.columns) + 1)
     columns = [_new_field(column, number + 1, ids, where) for number, (column, where) in enumerate(_read(definition))]
     version = {
@@ -87,12 +87,9 @@ def to_iceberg_view(definition: ViewDefinition) -> tuple[Json, Json, dict[str, s
     return {"schema-id": FIRST_SCHEMA, **fields.write_struct(fields.Struct(columns))}, version, _properties(definition)
 
 
-def check_fits(definition: ViewDefinition, noted: SecurityMode | None = None) -> None:
-    """Raise Invalid, naming the place and what to do, for what an Iceberg view cannot hold.
-
-    `noted` is the security mode that an engine wrote into the view.
-    """
-    if definition.security_mode is not noted:
+def check_fits(definition: ViewDefinition) -> None:
+    """Raise Invalid, naming the place and what to do, for what an Iceberg view cannot hold."""
+    if definition.security_mode is not security_mode(definition.properties):
         raise Invalid(NO_SECURITY_MODE, kind=Kind.VIEW)
     if COMMENT in definition.properties:
         raise Invalid("properties.comment: is reserved; it is the view's comment", kind=Kind.VIEW)
@@ -152,8 +149,7 @@ def updates_for(before: ViewDefinition, after: ViewDefinition, metadata: Mapping
     Columns keep their ids by their names. Whoever applies them says whether dialects may be dropped.
     Raises Invalid for what an Iceberg view cannot hold, Unsupported for a column's type; both name the place.
     """
-    check_fits(after, before.security_mode)
-    require_same_owner(before.properties, after.properties)
+    check_fits(after)
     known: dict[str, str] = metadata.get("properties") or {}
     updates = property_updates(dict.fromkeys(known, None) | _properties(after), known)
     if (after.representations, after.columns) != (before.representations, before.columns):

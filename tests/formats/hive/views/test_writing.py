@@ -295,13 +295,15 @@ def test_trino_s_owner_path_and_unknown_fields_stay() -> None:
     assert (altered.comment, altered.parameters) == (table.comment, table.parameters)
 
 
-def test_a_definer_s_view_may_become_an_invoker_s_and_never_back() -> None:
+def test_a_definer_s_view_may_become_an_invoker_s_and_one_of_who_changes_it_back() -> None:
     table = samples.of_trino()
     definition = read(table).definition
     invoker = rewritten(table, replace(definition, security_mode=SecurityMode.INVOKER))
     assert trino_data(invoker)["runAsInvoker"] is True and "owner" not in trino_data(invoker)
     assert trino_data(invoker)["path"] == TRINO_JSON["path"]
-    refused(Unsupported, "does not become", definition, invoker)
+    back = rewritten(invoker, definition, owner="mia")
+    assert (back.owner, trino_data(back)["owner"], trino_data(back)["runAsInvoker"]) == ("mia", "mia", False)
+    assert trino_data(back)["path"] == TRINO_JSON["path"]
     same = rewritten(table, replace(definition, security_mode=None, comment="another"))
     assert read(same).definition.security_mode is SecurityMode.DEFINER
 

@@ -11,7 +11,8 @@ from pyiceberg.view.metadata import ViewMetadata
 
 from formats.iceberg.guard import check_properties
 from formats.iceberg.requirements import check_view_requirements
-from formats.iceberg.views.builder import ACTIONS, apply_view_updates, new_view_metadata
+from formats.iceberg.views.builder import ACTIONS, apply_view_updates, new_view_metadata, run_by_invokers
+from formats.iceberg.views.translate import from_iceberg_view
 from formats.native.view_definition import LARGEST_SQL, MOST_REPRESENTATIONS
 from metalake.errors import Conflict, Invalid, TooLarge
 from tests.formats.iceberg.table_samples import NOW, OTHER_UUID, UUID, Json, column, schema
@@ -345,16 +346,20 @@ def test_another_writer_may_have_stored_equal_schemas_twice() -> None:
     assert after["versions"][1]["schema-id"] == 3
 
 
-def test_with_whose_rights_trino_runs_a_view_never_changes() -> None:
+@pytest.mark.parametrize("name", ["TRINO.Run-As-Owner", "trino.Run-as-owner", "trıno.run-as-owner"])
+def test_trinos_word_for_whose_rights_count_has_one_spelling(name: str) -> None:
     def owned(owner: str) -> Json:
-        return {"action": "set-properties", "updates": {"trino.run-as-owner": owner}}
+        return {"action": "set-properties", "updates": {name: owner}}
 
-    definer = view(properties={"trino.run-as-owner": "ada"})
-    assert replaced(commit(definer, owned("ada"), put(a="b")), query("select 2"))["current-version-id"] == 2
-    removed = {"action": "remove-properties", "removals": ["trino.run-as-owner"]}
-    for base, update in ((definer, owned("root")), (definer, removed), (view(), owned("root"))):
-        assert "with whose rights Trino runs the view" in refused(commit, base, update)
-    assert commit(definer, removed, owned("ada"))["properties"] == definer["properties"]
+    says = f"properties.{name}: this spelling is reserved; Trino's is trino.run-as-owner"
+    assert says in refused(view, properties={name: "ada"})
+    assert says in refused(commit, view(), owned("ada"))
+    stored = view() | {"properties": {name: "ada"}}  # by an earlier version, or by another writer
+    assert says in refused(commit, stored, owned("root"))
+    assert commit(stored, put(a="b"))["properties"] == {name: "ada", "a": "b"}
+    assert commit(stored, {"action": "remove-properties", "removals": [name]})["properties"] == {}
+    assert run_by_invokers(stored, now_ms=LATER)["properties"] == {}
+    assert from_iceberg_view(stored).is_definer
 
 
 def test_schemas_are_numbered_from_0_and_used_again() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.iceberg.views.builder import apply_view_updates, new_view_metadata
+from formats.iceberg.views.security import with_noted_mode
 from formats.iceberg.views.translate import from_iceberg_view, to_iceberg_view, updates_for
 from formats.native.view_definition import Representation, SecurityMode, ViewDefinition
 from formats.native.views import ViewUpdatesRequest, altered
@@ -212,27 +213,27 @@ def test_a_security_mode_is_refused(mode: SecurityMode) -> None:
     assert message.startswith("securityMode: an Iceberg view has none") and "leave it out" in message
 
 
-def test_a_view_that_trino_runs_with_its_owners_rights_is_a_definer_view_and_stays_one() -> None:
+def test_a_view_that_trino_runs_with_its_owners_rights_is_a_definer_view() -> None:
     """Trino writes this property for CREATE VIEW, whose default is SECURITY DEFINER."""
     metadata = view(query(dialect="trino"), properties={"trino.run-as-owner": "ada", "comment": "c"})
     was = from_iceberg_view(metadata)
     assert was.security_mode is SecurityMode.DEFINER and was.properties == {"trino.run-as-owner": "ada"}
     after = changed(metadata, replace(was, comment="d", representations=(in_dialect("trino", "select 2"),)))
     assert after["properties"] == {"trino.run-as-owner": "ada", "comment": "d"}
-    for owner in ({}, {"trino.run-as-owner": "root"}):
-        with pytest.raises(Invalid, match=r"Property trino.run-as-owner says with whose rights"):
-            updates_for(was, replace(was, properties=owner), metadata)
     with pytest.raises(Invalid, match="securityMode"):
         updates_for(was, replace(was, security_mode=None), metadata)
+    invoker = with_noted_mode(replace(was, security_mode=SecurityMode.INVOKER), was, "mia")
+    assert changed(metadata, invoker)["properties"] == {"comment": "c"} and not invoker.is_definer
+    definer = with_noted_mode(replace(invoker, security_mode=SecurityMode.DEFINER), invoker, "mia")
+    assert changed(metadata, definer)["properties"] == {"trino.run-as-owner": "mia", "comment": "c"}
+    assert with_noted_mode(replace(was, properties={}), was, "mia") == invoker, "as set-properties says it"
 
 
 def test_nobody_names_trinos_owner_on_the_native_wire() -> None:
     with pytest.raises(Invalid, match=r"properties.trino.run-as-owner: is Trino's"):
         to_iceberg_view(definition(properties={"trino.run-as-owner": "root"}))
-    metadata = stored(definition())
-    was = from_iceberg_view(metadata)
-    with pytest.raises(Invalid, match="with whose rights Trino runs the view"):
-        updates_for(was, replace(was, properties={"trino.run-as-owner": "root"}), metadata)
+    with pytest.raises(Invalid, match=r"properties.TRINO.Run-As-Owner: is Trino's"):
+        to_iceberg_view(definition(properties={"TRINO.Run-As-Owner": "root"}))
 
 
 @pytest.mark.parametrize(
