@@ -99,15 +99,13 @@ def partition_reply(parts: dict[str, Any]) -> dict[str, Any]:
     return parts | {"properties": mask(parts["properties"])}
 
 
-def as_sent(
-    reply: dict[str, Any], properties: Mapping[str, str], secrets: Mapping[str, bool] = NOTHING, **added: str
-) -> dict[str, Any]:
-    """The reply to a creation: with the properties of the request, masked, and the `added` ones, but no other.
+def as_sent(reply: dict[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
+    """The reply to a creation: with the properties of the request, masked, and no other.
 
     Source: Gravitino's server, which answers a creation with the requested properties (MetalakeManager,
-    SchemaOperationDispatcher and TableOperationDispatcher), and adds `in-use` only for a catalog (BaseCatalog).
+    SchemaOperationDispatcher and TableOperationDispatcher). A catalog is answered as it is loaded.
     """
-    return reply | {"properties": mask(properties, secrets) | added}
+    return reply | {"properties": mask(properties)}
 
 
 def _container(

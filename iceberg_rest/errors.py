@@ -47,15 +47,20 @@ class Subject:
         return self.missing() if isinstance(error, NotFound) and error.kind in _OBJECTS else error
 
 
-def render_error(error: Exception, *, commits: bool = False) -> Reply:
-    """The reply to any failure; `commits`: the request would have changed a table's or view's metadata."""
+def render_error(error: Exception, *, commits: bool = False, of_view: bool = False) -> Reply:
+    """The reply to any failure; `commits`: the request would have changed a table's or view's metadata.
+
+    `of_view`: for 404, 409 and the 500 of a commit its description names the inner object of an error, where its
+    examples and all clients have the whole one: such a reply is both.
+    """
     known = _known(error)
     if known is None:
         log.error("unforeseen failure", exc_info=error)
         known = MetalakeError("The server failed; the request's id is in its log.")
     note_failure(known)
     status, type_ = shape_of(known, commits=commits)
-    reply = error_reply(status, type_, known.message)
+    is_both = of_view and (status in (404, 409) or (status == 500 and commits))
+    reply = error_reply(status, type_, known.message, is_both=is_both)
     if status == 401:
         reply.headers["WWW-Authenticate"] = CHALLENGE
     if status in (429, 503) and isinstance(known, errors.ProviderUnavailable | errors.TooManyRequests):
@@ -63,8 +68,9 @@ def render_error(error: Exception, *, commits: bool = False) -> Reply:
     return reply
 
 
-def error_reply(status: int, type_: str, message: str) -> Reply:
-    return Reply(status, orjson.dumps({"error": {"message": message, "type": type_, "code": status}}))
+def error_reply(status: int, type_: str, message: str, *, is_both: bool = False) -> Reply:
+    error = {"message": message, "type": type_, "code": status}
+    return Reply(status, orjson.dumps({"error": error, **(error if is_both else {})}))
 
 
 def _known(error: Exception) -> MetalakeError | None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from catalogs.callers import caller_at
 from iceberg_rest import names
-from iceberg_rest.errors import render_error
 from iceberg_rest.replies import Reply
 from iceberg_rest.routes import Call, Route, Sent, call_of, perform
 from metalake.errors import MetalakeError, NotFound
@@ -43,6 +42,6 @@ def _perform(asked: Route, call: Call) -> Reply | None:
     try:
         return perform(asked, call)
     except NotFound as missing:
-        return render_error(call.subject.reported(missing))
+        return asked.error(call.subject.reported(missing))
     except MetalakeError:
         return None  # among them refusals, which are noted

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from django.http import HttpRequest, HttpResponse, QueryDict
 from pydantic import BaseModel
 
+from authz import operations
 from authz.actor import Actor
 from authz.callers.identity import authenticate
 from authz.operations import Operation
@@ -148,6 +149,11 @@ class Route(Declaration):
     endpoint: Endpoint
     of_several: bool = False  # tables at once
 
+    def error(self, error: Exception) -> Reply:
+        """The reply to a failure of this route."""
+        of_view = self.needs is Kind.VIEW and self.operation != operations.REGISTER_VIEW.name
+        return render_error(error, commits=self.commits, of_view=of_view)
+
     def __str__(self) -> str:
         """The route as `endpoints` of /v1/config lists it."""
         return f"{self.method} {self.path}"
@@ -224,7 +230,7 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str], announcer: 
             announcer.error = error
         if call and isinstance(error, Forbidden):
             refused(call.actor.name, f"{request.method} {request.path}", error, call.metalake)
-        return render_error(call.in_dots(call.subject.reported(error)) if call else error, commits=asked.commits)
+        return asked.error(call.in_dots(call.subject.reported(error)) if call else error)
 
 
 def perform(asked: Route, call: Call, *body: BaseModel) -> Reply:

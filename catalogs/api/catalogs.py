@@ -7,7 +7,7 @@ from typing import Any
 from authz.actor import Actor
 from catalogs.bodies import CreateCatalogRequest, EnableRequest, UpdatesRequest, alteration
 from catalogs.models import Catalog as CatalogRow
-from catalogs.replies import CatalogReply, Identifier, as_sent, catalog_reply, identifiers
+from catalogs.replies import CatalogReply, Identifier, catalog_reply, identifiers
 from catalogs.services import catalogs, connections
 from metalake.rest.views import Endpoint, answers
 
@@ -31,12 +31,11 @@ class Catalogs(Endpoint):
 
     @answers("create_catalog", body=CreateCatalogRequest, reply={"catalog": CatalogReply})
     def post(self, actor: Actor, metalake: str, body: CreateCatalogRequest) -> dict[str, Any]:
-        """Register a catalog. Its properties are answered as they were sent, with `in-use`."""
+        """Register a catalog. The reply is that of loading it, with the properties that its provider added."""
         row = catalogs.create_catalog(
             actor, metalake, body.name, body.type, body.provider, body.comment, body.properties
         )
-        secrets = catalogs.declared_secrets(row.provider)
-        return {"catalog": as_sent(shown(row), body.properties, secrets, **{"in-use": "true"})}
+        return {"catalog": shown(row)}
 
 
 class NewCatalogConnection(Endpoint):

@@ -11,7 +11,10 @@ from metalake_client.failures import Exit, Failure
 ICEBERG_VERSION = "1.11.0"
 KYUUBI = "org.apache.kyuubi:kyuubi-spark-connector-hive_2.12:1.9.0"
 KYUUBIS_NEWEST = "3.5.4"  # later ones lack a method of Spark's that the connector calls
-RUNTIME = re.compile(r"iceberg-spark-runtime-(?P<spark>[\d.]+)_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
+# By its own name, or by the one that Spark gives to what it fetched.
+RUNTIME = re.compile(
+    r"(?:org\.apache\.iceberg_)?iceberg-spark-runtime-(?P<spark>[\d.]+)_(?P<scala>[\d.]+)-(?P<version>.+)\.jar"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

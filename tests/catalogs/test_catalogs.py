@@ -23,12 +23,11 @@ def test_create_and_load(admin: Caller) -> None:
     made = admin.post(P, ask(comment="salty", properties={"team": "data"}))["catalog"]
     assert (made["name"], made["type"], made["provider"]) == ("sea", "relational", "lakehouse-iceberg")
     assert made["comment"] == "salty"
-    assert made["properties"] == {"team": "data", "in-use": "true"}, "as it was sent"
+    assert made["properties"].items() > {"team": "data", "in-use": "true"}.items()
     assert made["audit"]["creator"] == "admin"
     shown = admin.get(f"{P}/sea")["catalog"]
-    assert shown["properties"].items() > made["properties"].items()
     assert shown["properties"]["nested-namespaces"] == "true" and shown["properties"]["warehouse"]
-    assert admin.get(f"{P}/sea/")["catalog"] == shown == made | {"properties": shown["properties"]}
+    assert admin.get(f"{P}/sea/")["catalog"] == shown == made, "what its provider added, too"
 
 
 def test_type_is_read_in_any_case_and_told_in_lower(admin: Caller) -> None:

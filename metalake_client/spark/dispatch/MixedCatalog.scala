@@ -7,10 +7,12 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.collection.JavaConverters._
 
 import org.apache.iceberg.catalog.Catalog
-import org.apache.iceberg.exceptions.{NoSuchNamespaceException => NoNamespace, NoSuchTableException => NoTable}
-import org.apache.iceberg.rest.{ErrorHandlers, HTTPClient, RESTClient, RESTResponse}
+import org.apache.iceberg.exceptions.{NoSuchTableException => NoTable}
+import org.apache.iceberg.rest.{ErrorHandler, ErrorHandlers, HTTPClient, RESTClient, RESTResponse}
 import org.apache.iceberg.rest.auth.AuthManagers
+import org.apache.iceberg.rest.responses.ErrorResponse
 import org.apache.iceberg.spark.{RollbackStagedTable, SparkCatalog}
+import org.apache.iceberg.spark.source.SparkView
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{NoSuchDatabaseException, NoSuchNamespaceException, NoSuchTableException}
@@ -116,9 +118,9 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
   private def inMetalake(ident: Identifier): Boolean = options.containsKey("mixed.tables") && {
     val path = s"schemas/${encoded(ident.namespace.mkString(":"))}/tables/${encoded(ident.name)}"
     try {
-      metalake.get(path, classOf[Anything], Map.empty[String, String].asJava, ErrorHandlers.tableErrorHandler())
+      metalake.get(path, classOf[Anything], Map.empty[String, String].asJava, ByStatus)
       true
-    } catch { case _: NoTable | _: NoNamespace => false }
+    } catch { case _: NoTable => false }
   }
 
   /** The table, or the reason why it cannot be read here: a table is never read as another format than its own. */
@@ -171,11 +173,20 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
   /** Hive's own view, whose tables are looked up in this catalog, or else one of Iceberg as Metalake has it. */
   override def loadView(ident: Identifier): View =
     entryFor(ident).filter(entry => isView(entry) && entry.viewText.isDefined && !isIcebergView(entry)) match {
-      case None => super.loadView(ident)
+      case None => readable(ident, super.loadView(ident))
       case Some(entry) =>
-        otherDialect(entry).foreach(engine => refuse(ident, s"it is a view in the SQL of $engine, $DIALECT"))
+        otherDialect(entry).foreach(engine => refuse(ident, s"it is a view in the SQL of $engine, $ONLY"))
         new HiveView(ownName, ident, entry)
     }
+
+  /** The view, unless it has SQL of other engines alone, of which Iceberg would give Spark the first. */
+  private def readable(ident: Identifier, view: View): View = view match {
+    case ofIceberg: SparkView =>
+      val dialect = ofIceberg.view.sqlFor("spark").dialect
+      if (dialect.equalsIgnoreCase("spark")) view
+      else refuse(ident, s"it is a view in the SQL of ${dialect.toLowerCase.capitalize}, $DIALECT")
+    case _ => view
+  }
 
   // -- Changes
 
@@ -207,7 +218,7 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
     }
 
   override def createTable(ident: Identifier, columns: Columns, parts: Parts, properties: Properties): Table =
-    if (makesIceberg(properties)) super.createTable(ident, columns, parts, properties)
+    if (makesIceberg(ident, properties)) super.createTable(ident, columns, parts, properties)
     else {
       val format = properties.get(TableCatalog.PROP_PROVIDER).toLowerCase
       if (hive.isEmpty) refuse(ident, whyNotHere)
@@ -217,16 +228,21 @@ class MixedCatalog extends SparkCatalog with CatalogExtension {
     }
 
   override def stageCreate(ident: Identifier, columns: Columns, parts: Parts, properties: Properties): StagedTable =
-    if (makesIceberg(properties)) super.stageCreate(ident, columns, parts, properties)
+    if (makesIceberg(ident, properties)) super.stageCreate(ident, columns, parts, properties)
     else new RollbackStagedTable(this, ident, createTable(ident, columns, parts, properties))
 
   override def stageReplace(ident: Identifier, columns: Columns, parts: Parts, properties: Properties): StagedTable =
-    if (makesIceberg(properties)) super.stageReplace(ident, columns, parts, properties)
+    if (makesIceberg(ident, properties)) super.stageReplace(ident, columns, parts, properties)
     else refuse(ident, REPLACED)
 
   override def stageCreateOrReplace(ident: Identifier, columns: Columns, parts: Parts, own: Properties): StagedTable =
-    if (makesIceberg(own)) super.stageCreateOrReplace(ident, columns, parts, own)
+    if (makesIceberg(ident, own)) super.stageCreateOrReplace(ident, columns, parts, own)
     else refuse(ident, REPLACED)
+
+  /** Whether a new table is one of Iceberg; what only Hive has is not left out of one without a word. */
+  private def makesIceberg(ident: Identifier, properties: Properties): Boolean =
+    if (OfHive.exists(properties.containsKey)) refuse(ident, if (hive.isEmpty) s"$STORED$whyNotHere" else STORED + USING)
+    else properties.getOrDefault(TableCatalog.PROP_PROVIDER, "iceberg").equalsIgnoreCase("iceberg")
 
   private def kyuubi: TableCatalog = {
     if (SparkSession.active.conf.get("spark.sql.catalogImplementation") != "hive")
@@ -267,7 +283,12 @@ object MixedCatalog {
   val KyuubiSparks: Seq[String] = (0 to 4).map(patch => s"3.5.$patch") // what it calls of Spark is another in 3.5.5
   val COLUMNS = "Kyuubi's connector would leave the columns as they are; alter them through Metalake"
   val HIDDEN = "it is a table of Iceberg in the metastore, and Metalake does not show it to you"
-  val DIALECT = "which is its only query: make one for Spark beside it, under another name"
+  val ONLY = "which is its only query: make one for Spark beside it, under another name"
+  val DIALECT = "and has none that Spark reads: `gcli view add-dialect` adds one"
+  /** What Spark makes of STORED AS and ROW FORMAT. */
+  val OfHive = Seq("hive.stored-as", "hive.input-format", "hive.serde", "option.field.delim")
+  val STORED = "STORED AS and ROW FORMAT are of tables of Hive (USING iceberg makes one of Iceberg): "
+  val USING = "write USING hive OPTIONS (fileFormat 'parquet'), say"
   val REPLACED = "only a table of Iceberg is replaced in one step; drop it and create it anew"
   /** A view as Hive's metastore keeps it, from Spark or from Hive. */
   class HiveView(catalog: String, ident: Identifier, entry: CatalogTable) extends View {
@@ -289,6 +310,15 @@ object MixedCatalog {
     else if (entry.properties.keys.exists(_.startsWith("flink.schema."))) Some("Flink")
     else if (entry.properties.get("is_generic").exists(_.equalsIgnoreCase("true"))) Some("Flink")
     else None
+
+  /** The native wire words its errors in its own way, and their status says enough here. */
+  object ByStatus extends ErrorHandler {
+    override def parseResponse(code: Int, json: String): ErrorResponse =
+      ErrorResponse.builder().responseCode(code).withType("").withMessage(s"Metalake answers $code").build()
+    override def accept(error: ErrorResponse): Unit =
+      if (error.code == 404) throw new NoTable("%s", error.message)
+      else ErrorHandlers.defaultErrorHandler().accept(error)
+  }
 
   /** The reply of a request whose status is all that is asked for. */
   class Anything extends RESTResponse { override def validate(): Unit = () }
@@ -318,9 +348,6 @@ object MixedCatalog {
   private def kindOf(entry: CatalogTable) = entry.properties.getOrElse("table_type", "").toLowerCase
 
   def pathOf(entry: CatalogTable): Properties = Map("path" -> entry.location.toString).asJava
-
-  def makesIceberg(properties: Properties): Boolean =
-    properties.getOrDefault(TableCatalog.PROP_PROVIDER, "iceberg").equalsIgnoreCase("iceberg")
 
   /** What Spark keeps to its own package, and has had by these names since 3.5. */
   def call(target: Any, method: String, arguments: AnyRef*): Any = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from metalake_client.engines.spark_pairs import pair_for, require_runtime
 from metalake_client.failures import Exit, Failure
 from metalake_client.spark import metalake_session
 from metalake_client.spark.java import require_java
@@ -66,7 +67,8 @@ def test_jars_that_are_missing_or_of_another_spark(metalake_server: MetalakeServ
         return str(refused(metalake_server.url, "demo", jars=files, **login))
 
     assert jars(RUNTIME) == f"There is no jar {tmp_path / RUNTIME}."
-    for name in ("other.jar", "iceberg-spark-runtime-3.5_2.12-1.11.0.jar"):
+    require_runtime(pair_for("4.1.4"), [f"org.apache.iceberg_{RUNTIME}"])  # as Spark names what it fetched
+    for name in ("other.jar", "org.apache.iceberg_iceberg-spark-runtime-3.5_2.12-1.11.0.jar"):
         (tmp_path / name).touch()
         assert "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0" in jars(name)
 

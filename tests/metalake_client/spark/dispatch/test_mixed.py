@@ -12,6 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from tests.catalogs.racing import Client
 from tests.glue import Glue
 from tests.hms import HiveMetastore
+from tests.iceberg_rest.world import COLUMNS, view_version
 from tests.jars import jars, pyspark_jars
 from tests.metalake_client.spark.dispatch.mixed import jar_for, left_by_others, mixed, registered, sql_of
 from tests.providers.glue_catalogs import settings as glue_settings
@@ -134,18 +135,37 @@ def test_a_table_that_metalake_hides_is_not_read_around_it(world: World, hms: Hi
         world.sql(f"select * from lake.{world.database}.hidden")
 
 
-def test_without_hive_its_tables_are_refused_and_not_missing(world: World) -> None:
+def test_without_hive_its_tables_are_refused_and_not_missing(world: World, iceberg_spark: Spark) -> None:
     (rows,) = world.sql(f"select count(*) as n from other.{world.database}.ice")
     assert rows[0]["n"] >= 1
     for statement in ("select * from {}", "insert into {} values (2, 'y')", "drop table {}", "drop table if exists {}"):
         with pytest.raises(SparkError, match=f"cannot be used here: {MESSAGE}"):
             world.sql(statement.format(f"other.{world.database}.text"))
+    said = len(iceberg_spark.log.read_text())
     with pytest.raises(SparkError) as missing:
         world.sql(f"select * from other.{world.database}.nothing")
     assert missing.value.condition == "TABLE_OR_VIEW_NOT_FOUND"
+    assert "\n\tat " not in iceberg_spark.log.read_text()[said:], "a trace of Java for each absent name"
     with pytest.raises(SparkError) as there:
         world.sql(f"create table other.{world.database}.text (a int) using iceberg")
     assert there.value.condition == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    delimited = "(a int) row format delimited fields terminated by ','"
+    for statement in ("(a int) stored as parquet", "stored as orc as select 1 as a", delimited):
+        with pytest.raises(SparkError, match=f"STORED AS and ROW FORMAT are of tables of Hive .*: {MESSAGE}"):
+            world.sql(f"create table other.{world.database}.stored {statement}")
+
+
+def test_an_iceberg_view_without_sql_of_spark_is_refused_with_what_to_do(world: World) -> None:
+    name, version = "of_trino_in_iceberg", view_version("trino")
+    view = {"name": name, "schema": COLUMNS, "view-version": version, "properties": {}}
+    path = f"/iceberg/demo/v1/{world.catalog}/namespaces/{world.database}/views"
+    made = Client(world.server.url).send("POST", path, view)
+    assert made.status == 200, made.body
+    for catalog in ("lake", "other"):
+        with pytest.raises(SparkError) as refused:
+            world.sql(f"select * from {catalog}.{world.database}.{name}")
+        why = "it is a view in the SQL of Trino, and has none that Spark reads: `gcli view add-dialect` adds one"
+        assert str(refused.value).startswith(f"{catalog}.{world.database}.{name} cannot be used here: {why}")
 
 
 def test_the_metastore_is_asked_once_about_each_table_of_iceberg(world: World, hms: HiveMetastore) -> None:
