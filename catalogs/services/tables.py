@@ -16,13 +16,15 @@ from catalogs.services.pointers import meet_home, require_table
 from catalogs.stores import store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
-from metalake.errors import Unsupported
+from metalake.errors import Invalid, Unsupported
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.privileges import Privilege
 from metalake.rest.replies import Audit
 from metalake.statements import fetch
+
+OF_HIVE = frozenset({"hive.stored-as", "hive.input-format", "hive.serde"})  # Iceberg's catalog of Spark hands them on
 
 
 def list_tables(
@@ -130,8 +132,14 @@ def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any]) -
 
 
 def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bool = False) -> TableRecord:
-    """Create an Iceberg table; a staged one is described, but not stored."""
+    """Create an Iceberg table; a staged one is described, but not stored. Raises Invalid for what asks for another."""
     check_segment(address.leaf or "", Kind.TABLE)
+    for name in OF_HIVE.intersection(draft.properties):
+        raise Invalid(
+            f"Property {name} is what Spark makes of STORED AS or ROW FORMAT, which are of Hive's tables, and this "
+            "would be one of Iceberg: leave them out. The table property write.format.default says what its files are",
+            kind=Kind.TABLE,
+        )
     home = meet_home(actor, address)
     return store_for(home, Kind.TABLE).pointers.create(actor, address, home, draft, stage=stage)
 

@@ -384,3 +384,12 @@ def test_a_load_is_packed_for_who_accepts_it_once_for_each_version(home: Caller)
 def test_a_load_is_not_packed_for_others(home: Caller, asked: str) -> None:
     home.make_table("a", "t", properties={f"key{n}": "value" * 10 for n in range(50)})
     assert "Content-Encoding" not in home.get("namespaces/a/tables/t", HTTP_ACCEPT_ENCODING=asked).headers
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_what_asks_for_a_table_of_hive_makes_none_of_iceberg(owner: Caller, staged: bool) -> None:
+    """Iceberg's catalog of Spark sends STORED AS as this property."""
+    owner.make_namespace("a")
+    body = {"name": "t", "schema": COLUMNS, "properties": {"hive.stored-as": "parquet"}, "stage-create": staged}
+    status, _, message = owner.post("namespaces/a/tables", body).error
+    assert status == 400 and "leave them out" in message and owner.tables("a") == []

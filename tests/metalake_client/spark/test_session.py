@@ -18,7 +18,7 @@ from tests.hms import HiveMetastore
 from tests.jars import cache, jars, needs_jars, pyspark_jars
 from tests.metalake_client.spark.dispatch.mixed import jar_for
 from tests.servers import MetalakeServer, on_a_migrated_store, prepare
-from tests.spark import SETTINGS, Spark, needs_spark, spark_process
+from tests.spark import SETTINGS, Spark, SparkError, needs_spark, spark_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1300)]
 
@@ -128,6 +128,8 @@ def test_catalogs_are_there_under_their_names(running: Running) -> None:
     )
     assert rows == [{"i": 1}]
     assert running.send("GET", "catalogs/own/schemas/a:b/tables/t")["table"]["name"] == "t"
+    with pytest.raises(SparkError, match="STORED AS or ROW FORMAT, which are of Hive's tables"):
+        running.sql("create table own.a.b.stored (i int) stored as parquet")
     assert running.sql("show namespaces in `a=b`") == [[{"namespace": "odd"}]]
     assert running.sql("show namespaces in OWN") == [[]], "names of catalogs are not folded"
 
