@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -70,7 +70,7 @@ class RegisterTable(Body):
 class LeafIdentifier(Body):
     """The name of a table or view."""
 
-    namespace: list[str]
+    namespace: list[str] = Field(fail_fast=True)
     name: str
 
 
@@ -82,9 +82,12 @@ class RenameLeaf(Body):
 class Commit(Body):
     """A commit to a table or view; the identifier is optional, since Java's client sends it in the path only."""
 
+    # What expires a hundred thousand snapshots is small, and no mistake is told but the first.
+    per_object: ClassVar[int] = 4
+
     identifier: LeafIdentifier | None = None
-    requirements: list[dict[str, Any]] | None = None
-    updates: list[dict[str, Any]] | None = None
+    requirements: list[dict[str, Any]] | None = Field(None, fail_fast=True)
+    updates: list[dict[str, Any]] | None = Field(None, fail_fast=True)
 
 
 class TableChange(Body):

@@ -41,12 +41,14 @@ def is_delivery(path: str) -> bool:
 _STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')
 
 
-def require_few_values(body: bytes, limit: int) -> None:
+def require_few_values(body: bytes, limit: int, *, per_object: int = 1) -> None:
     """Raise TooLarge if a JSON body has more than `limit` values: members of objects, items of arrays.
 
-    It takes linear time, and copies only large bodies. A body that is no JSON may pass or be refused.
+    An object counts as one, and as many as `per_object` other values do. It takes linear time, and copies only large
+    bodies. A body that is no JSON may pass or be refused.
     """
-    if sum(map(body.count, (b",", b"[", b"{"))) <= limit:
+    most = limit * per_object
+    if sum(map(body.count, (b",", b"["))) + body.count(b"{") * per_object <= most:
         return
     # Commas in strings do not count. Each value has a mark before it, and one or two strings.
     marks = strings = 0
@@ -54,8 +56,8 @@ def require_few_values(body: bytes, limit: int) -> None:
         if match[0].startswith(b'"'):
             strings += 1
         else:
-            marks += 1
-        if marks > limit or strings > 2 * limit + 2:
+            marks += per_object if match[0] == b"{" else 1
+        if marks > most or strings > 2 * most + 2:
             raise too_many_values(limit)
 
 
@@ -86,7 +88,7 @@ def before_reading(request: HttpRequest) -> Iterator[None]:
 def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:
     """The body as its model. Raises Invalid naming the field."""
     require_json_type(request.content_type)
-    return read(body, read_json(request.body))
+    return read(body, read_json(request.body, per_object=getattr(body, "per_object", 1)))
 
 
 def require_json_type(content_type: str | None) -> None:
@@ -97,9 +99,9 @@ def require_json_type(content_type: str | None) -> None:
         raise Invalid(f"Send the body with Content-Type: {JSON}.")
 
 
-def read_json(body: bytes) -> Any:
+def read_json(body: bytes, *, per_object: int = 1) -> Any:
     """The body as data. Raises TooLarge for too many values, Invalid for no JSON and NUL, which no database stores."""
-    require_few_values(body, settings.METALAKE_MAX_BODY_VALUES)
+    require_few_values(body, settings.METALAKE_MAX_BODY_VALUES, per_object=per_object)
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as wrong:

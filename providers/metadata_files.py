@@ -16,11 +16,12 @@ from uuid import UUID
 from django.conf import settings
 
 from formats.iceberg import files, guard, locations, metadata_json, storage, table_locations
+from formats.iceberg.column_names import check_column_names
 from formats.iceberg.folders import table_folder
 from formats.iceberg.metadata_cache import MetadataCache, ParsedCache
 from formats.iceberg.purge import MAX_MANIFEST_BYTES, Purged, purge
 from metalake.blocking import is_short, may_block
-from metalake.errors import Invalid, MetalakeError, NotFound, ProviderTimeout
+from metalake.errors import Invalid, MetalakeError, NotFound, ProviderTimeout, TooLarge
 from providers import remote
 from providers.deadline import require_time
 
@@ -33,6 +34,11 @@ T = TypeVar("T")
 MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its files
 METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE // settings.METALAKE_PROCESSES)
 PARSED = ParsedCache(METADATA.max_bytes // 8)
+EXPIRE_FIRST = (
+    "Expire the table's snapshots in the catalog where it is now, and register the metadata file that this writes: in "
+    "Spark CALL <catalog>.system.expire_snapshots(table => '<schema>.<table>', older_than => TIMESTAMP '...'), in Trino "
+    "ALTER TABLE <table> EXECUTE expire_snapshots(retention_threshold => '7d')."
+)
 SMALL = 64 * 1024  # bytes of a file that a short read may read
 
 
@@ -61,11 +67,16 @@ class MetadataFiles:
         file_roots: Sequence[str],
         warehouse: str = "",
         places: Sequence[str] = (),
+        *,
+        case_twins: bool = False,
     ) -> None:
-        """`places` are those of one table, allowed beside the catalog's."""
+        """`places` are those of one table, allowed beside the catalog's; `case_twins` allows columns that differ by
+        case alone.
+        """
         self.catalog_id = catalog_id
         self.shared, self.allowed = list(allowed), [*allowed, *places]
         self.file_roots, self.warehouse = list(file_roots), warehouse
+        self.case_twins = case_twins
         self._open_io = open_io
 
     @cached_property
@@ -77,9 +88,12 @@ class MetadataFiles:
         asked = asked or table_folder(folder, name, uuid)
         return locations.check_allowed(asked, self.allowed, file_roots=self.file_roots)
 
-    def check_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Check every property and location of the metadata, whatever the request changed. Raises Invalid."""
+    def check_metadata(self, metadata: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> None:
+        """Check every property and location of the metadata, whatever the request changed of its `base`, and the names
+        of columns that it changed. Raises Invalid.
+        """
         guard.check_properties(metadata.get("properties") or {})
+        check_column_names(metadata, base, case_twins=self.case_twins)
         table_locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
         for claim in self.claims(metadata):
             if any(locations.is_under(place, claim) for place in self.shared):
@@ -144,6 +158,8 @@ class MetadataFiles:
             content = self._read(location)
         except NotFound as missing:
             raise Invalid(missing.message, kind="metadata-file") from None
+        except TooLarge as large:
+            raise TooLarge(f"{large.message}. {EXPIRE_FIRST}", kind="metadata-file") from None
         storage.make_durable(location)
         METADATA.put(self.catalog_id, location, content)  # replaces what a former file of that name had
         return content

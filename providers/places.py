@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.conf import settings
 from pydantic import Field
 
 from formats.iceberg import locations, storage
+from formats.iceberg.column_names import CASE_TWINS
 from formats.iceberg.folders import divided
 from metalake.errors import Invalid, ProviderUnavailable, at
 from providers.base import Provider
@@ -40,6 +41,11 @@ class PlacedSettings(Settings):
     )
     allowed_locations: str = Field(
         "", alias="allowed-locations", description="More places where tables may lie, divided by commas."
+    )
+    case_twins: Literal["true", "false"] = Field(
+        "false",
+        alias=CASE_TWINS,
+        description="Whether columns may have names that differ by case alone, which Trino cannot read.",
     )
 
 
@@ -96,6 +102,11 @@ class Placed(Provider):
         for place in named_places(properties):
             locations.normalise(place)
         return given
+
+    @property
+    def case_twins(self) -> bool:
+        """Whether a table or view may have columns whose names differ by case alone."""
+        return self.properties.get(CASE_TWINS) == "true"
 
     @cached_property
     def allowed(self) -> list[str]:

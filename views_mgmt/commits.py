@@ -117,7 +117,7 @@ class CommittedPointers(ViewPointers):
         if metadata["view-uuid"] != base["view-uuid"]:
             raise Invalid("A view's uuid cannot change.", kind=Kind.VIEW)
         files = self.files(current)
-        files.check_metadata(metadata)
+        files.check_metadata(metadata, base)
         self.require_places(actor, current, files, metadata)
         present_state(metadata, "")  # refused before a file is written
         location, content = files.write(metadata, current.metadata_location)

@@ -85,7 +85,7 @@ def prepared(
     if metadata is base:
         return None
     files = pointers.files(current)
-    files.check_metadata(metadata)
+    files.check_metadata(metadata, base)
     pointers.require_places(actor, current, files, metadata)
     if metadata.get("table-uuid") != base.get("table-uuid"):
         raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)

@@ -147,6 +147,7 @@ def _finish(draft: Draft, base: Json | None, previous_location: str | None) -> N
         for key, action in _REQUIRED.items():
             if not has(metadata, key):
                 raise Invalid(f"A new table needs a {key}: send {action}")
+    draft.settle()
     if draft.layout_changed:
         _check_layout(draft)
     snapshots.correct_snapshot_log(draft)

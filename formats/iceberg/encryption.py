@@ -22,11 +22,10 @@ def add_encryption_key(draft: Draft, update: Json) -> None:
         get_text(key, "encrypted-by-id", "the encryption key")
     if has(key, "properties"):
         as_text_map(key["properties"], "properties of the encryption key")
-    if all(known["key-id"] != key_id for known in draft.metadata.get("encryption-keys") or []):
-        draft.edit_list("encryption-keys").append(key)
+    if key_id not in draft.by_id("encryption-keys"):
+        draft.add("encryption-keys", key)
 
 
 def remove_encryption_key(draft: Draft, update: Json) -> None:
     """Remove a key, if it exists."""
-    key_id = get_text(update, "key-id")
-    draft.keep_only("encryption-keys", lambda known: known["key-id"] != key_id)
+    draft.drop("encryption-keys", [get_text(update, "key-id")])

@@ -47,11 +47,11 @@ def read_fields(spec: Json) -> list[Json]:
 
 
 def check_names(fields: Iterable[Json], index: SchemaIndex) -> None:
-    """Raises Invalid for a partition that has the name of a column but another source."""
+    """Raises Invalid for a partition that has the name of a column but another source, unless that source is gone."""
     for field in fields:
-        column_id = index.ids.get(field["name"])
-        if column_id not in (None, field["source-id"]) and field["transform"] != VOID:
-            raise Invalid(f"Cannot create identity partition sourced from different field in schema: {field['name']}")
+        name, source_id = str(field.get("name")), field.get("source-id")
+        if isinstance(source_id, int) and source_id in index.columns and index.ids.get(name, source_id) != source_id:
+            raise Invalid(f"Cannot create identity partition sourced from different field in schema: {name}")
 
 
 def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
@@ -89,14 +89,14 @@ def add_spec(draft: Draft, update: Json) -> None:
     check_names(fields, index)
     check_sources(fields, index)
 
-    spec_id = 0
-    for known in draft.metadata["partition-specs"]:
-        if _signature(known["fields"]) == _signature(fields):
-            draft.remember_reused("spec", known["spec-id"])
-            return
-        spec_id = max(spec_id, known["spec-id"] + 1)
-    numbered = _number(draft, fields)
-    draft.edit_list("partition-specs").append({**spec, "spec-id": spec_id, "fields": numbered})
+    known, wanted = draft.known("spec", _shape), _shape({"fields": fields})
+    if (equal := known.by_shape.get(wanted)) is not None:
+        draft.remember_reused("spec", equal)
+        return
+    spec_id, numbered = known.next_id, _number(draft, fields)
+    draft.add("partition-specs", {**spec, "spec-id": spec_id, "fields": numbered})
+    known.add(wanted, spec_id)
+    _field_ids(draft).update(_ids_in(numbered))
     highest = max((field["field-id"] for field in numbered), default=NO_FIELD_ID)
     draft.put("last-partition-id", max(draft.metadata["last-partition-id"], highest))
     draft.remember_added("spec", spec_id)
@@ -112,8 +112,22 @@ def remove_partition_specs(draft: Draft, update: Json) -> None:
     draft.remove("spec", get_ints(update, "spec-ids"), "default-spec-id", "default partition spec")
 
 
-def _signature(fields: Iterable[Json]) -> list[tuple[int, str, str]]:
-    return [(field["source-id"], field["transform"], field["name"]) for field in fields]
+def _shape(spec: Json) -> str:
+    """A text that specs share which partition alike."""
+    return repr([(field["source-id"], field["transform"], field["name"]) for field in spec["fields"]])
+
+
+def _field_ids(draft: Draft) -> dict[tuple[int, str], int]:
+    """The ids of all partition fields by source and transform."""
+    if draft.field_ids is None:
+        draft.field_ids = {}
+        for spec in draft.by_id("partition-specs").values():
+            draft.field_ids.update(_ids_in(spec["fields"]))
+    return draft.field_ids
+
+
+def _ids_in(fields: Iterable[Json]) -> dict[tuple[int, str], int]:
+    return {(each["source-id"], each["transform"]): each["field-id"] for each in fields if has(each, "field-id")}
 
 
 def _number(draft: Draft, fields: list[Json]) -> list[Json]:
@@ -125,11 +139,7 @@ def _number(draft: Draft, fields: list[Json]) -> list[Json]:
         return sequential
     if numbered:
         return fields
-    known = {
-        (field["source-id"], field["transform"]): field["field-id"]
-        for spec in draft.metadata["partition-specs"]
-        for field in spec["fields"]
-    }
+    known = _field_ids(draft)
     last = draft.metadata["last-partition-id"]
     result = []
     used: set[int] = set()

@@ -161,7 +161,7 @@ def add_schema(draft: Draft, update: Json) -> None:
         return
     schema_id = max(draft.metadata.get("current-schema-id", 0), known.next_id)
     draft.put("last-column-id", last_column_id)
-    draft.edit_list("schemas").append({**schema, "schema-id": schema_id})
+    draft.add("schemas", {**schema, "schema-id": schema_id})
     known.add(wanted, schema_id)
     draft.remember_added("schema", schema_id)
 
@@ -182,12 +182,15 @@ def current_schema_index(draft: Draft) -> SchemaIndex:
     Raises Invalid when there is neither.
     """
     current = draft.metadata.get("current-schema-id")
-    if current is None and draft.metadata["schemas"]:
+    known = draft.by_id("schemas")
+    if current is None and known:
         current = draft.last_added("schema")  # DuckDB makes its schema current after the spec and the order
-    for schema in draft.metadata["schemas"]:
-        if schema["schema-id"] == current:
-            return index_schema(schema)
-    raise Invalid("There is no schema yet: add one first")
+    if current not in known:
+        raise Invalid("There is no schema yet: add one first")
+    if draft.indexed is None or draft.indexed[0] is not known[current]:
+        draft.indexed = known[current], index_schema(known[current])
+    index: SchemaIndex = draft.indexed[1]
+    return index
 
 
 def _index_struct(struct: Json, prefix: str, parent: int | None, depth: int, index: SchemaIndex) -> None:

@@ -35,16 +35,15 @@ def add_snapshot(draft: Draft, update: Json) -> None:
     snapshot = get_object(update, "snapshot")
     _check_shape(snapshot, draft.format_version)
     for key, name in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
-        if not draft.metadata[key]:
+        if not draft.by_id(key):
             raise Invalid(f"Attempting to add a snapshot before a {name} is added")
     snapshot_id = snapshot["snapshot-id"]
-    if snapshot_id in draft.snapshot_ids:
+    if snapshot_id in draft.by_id("snapshots"):
         raise Invalid(f"Snapshot already exists for id: {snapshot_id}")
     _advance_sequence_number(draft, snapshot)
     if draft.format_version >= ROW_LINEAGE_VERSION:
         _advance_row_id(draft, snapshot)
-    draft.edit_list("snapshots").append(snapshot)
-    draft.snapshot_ids.add(snapshot_id)
+    draft.add("snapshots", snapshot)
     draft.added_snapshots[snapshot_id] = snapshot
     draft.updated_ms = snapshot["timestamp-ms"]
 
@@ -56,13 +55,14 @@ def set_snapshot_ref(draft: Draft, update: Json) -> None:
     if draft.metadata["refs"].get(name) == ref:
         return
     snapshot_id = ref["snapshot-id"]
-    if snapshot_id not in draft.snapshot_ids:
+    if snapshot_id not in draft.by_id("snapshots"):
         raise Invalid(f"Cannot set {name} to unknown snapshot: {snapshot_id}")
     if snapshot_id in draft.added_snapshots:
         draft.updated_ms = draft.added_snapshots[snapshot_id]["timestamp-ms"]
     if name == MAIN:
         draft.put("current-snapshot-id", snapshot_id)
         _log_current(draft, snapshot_id)
+    _ref_names(draft).setdefault(snapshot_id, []).append(name)
     draft.edit_dict("refs")[name] = ref
 
 
@@ -73,16 +73,16 @@ def remove_snapshot_ref(draft: Draft, update: Json) -> None:
 
 def remove_snapshots(draft: Draft, update: Json) -> None:
     """Remove snapshots with their statistics and the refs that name them; unknown ids are ignored."""
-    doomed = set(get_longs(update, "snapshot-ids")) & draft.snapshot_ids
-    if not doomed:
+    gone = draft.drop("snapshots", get_longs(update, "snapshot-ids"))
+    if not gone:
         return
-    draft.keep_only("snapshots", lambda snapshot: snapshot["snapshot-id"] not in doomed)
-    draft.keep_only("statistics", lambda statistics: statistics["snapshot-id"] not in doomed)
-    draft.keep_only("partition-statistics", lambda statistics: statistics["snapshot-id"] not in doomed)
-    draft.snapshot_ids.difference_update(doomed)
+    draft.drop("statistics", gone)
+    draft.drop("partition-statistics", gone)
     draft.snapshots_removed = True
-    refs = draft.metadata["refs"].items()
-    _remove_refs(draft, [name for name, ref in refs if ref["snapshot-id"] not in draft.snapshot_ids])
+    for snapshot_id in gone:
+        names = _ref_names(draft).pop(snapshot_id, ())
+        refs = draft.metadata["refs"]
+        _remove_refs(draft, [name for name in names if name in refs and refs[name]["snapshot-id"] == snapshot_id])
 
 
 def correct_snapshot_log(draft: Draft) -> None:
@@ -93,7 +93,7 @@ def correct_snapshot_log(draft: Draft) -> None:
         return
     corrected: list[Json] = []
     for entry in draft.metadata["snapshot-log"]:
-        if entry["snapshot-id"] not in draft.snapshot_ids:
+        if entry["snapshot-id"] not in draft.by_id("snapshots"):
             corrected.clear()
         elif entry["snapshot-id"] not in superseded:
             corrected.append(entry)
@@ -187,6 +187,15 @@ def _log_current(draft: Draft, snapshot_id: int) -> None:
         # Our own clock, since a writer's clock that is ahead must not make every later rollback fail.
         timestamp = max(draft.now_ms if draft.updated_ms is None else draft.updated_ms, latest)
     log.append({"snapshot-id": snapshot_id, "timestamp-ms": timestamp})
+
+
+def _ref_names(draft: Draft) -> dict[int, list[str]]:
+    """The names of branches and tags by their snapshot; one that was moved since is still there."""
+    if draft.ref_names is None:
+        draft.ref_names = {}
+        for name, ref in draft.metadata["refs"].items():
+            draft.ref_names.setdefault(ref["snapshot-id"], []).append(name)
+    return draft.ref_names
 
 
 def _remove_refs(draft: Draft, names: Iterable[str]) -> None:

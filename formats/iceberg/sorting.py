@@ -49,14 +49,13 @@ def add_sort_order(draft: Draft, update: Json) -> None:
     fields = read_fields(order)
     check_sources(fields, current_schema_index(draft))
 
-    order_id = FIRST_ORDER_ID if fields else UNSORTED["order-id"]
-    for known in draft.metadata["sort-orders"]:
-        if _signature(known["fields"]) == _signature(fields):
-            draft.remember_reused("order", known["order-id"])
-            return
-        if fields:
-            order_id = max(order_id, known["order-id"] + 1)
-    draft.edit_list("sort-orders").append({**order, "order-id": order_id, "fields": fields})
+    known, wanted = draft.known("order", _shape), _shape({"fields": fields})
+    if (equal := known.by_shape.get(wanted)) is not None:
+        draft.remember_reused("order", equal)
+        return
+    order_id = max(FIRST_ORDER_ID, known.next_id) if fields else UNSORTED["order-id"]
+    draft.add("sort-orders", {**order, "order-id": order_id, "fields": fields})
+    known.add(wanted, order_id)
     draft.remember_added("order", order_id)
 
 
@@ -65,5 +64,7 @@ def set_default_sort_order(draft: Draft, update: Json) -> None:
     draft.make_current("order", get_int(update, "sort-order-id"), "default-sort-order-id", "default sort order")
 
 
-def _signature(fields: Iterable[Json]) -> list[tuple[int, str, str, str]]:
-    return [(field["source-id"], field["transform"], field["direction"], field["null-order"]) for field in fields]
+def _shape(order: Json) -> str:
+    """A text that orders share which sort alike."""
+    fields = order["fields"]
+    return repr([(each["source-id"], each["transform"], each["direction"], each["null-order"]) for each in fields])

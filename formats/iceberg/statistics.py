@@ -27,7 +27,7 @@ def set_statistics(draft: Draft, update: Json) -> None:
 
 def remove_statistics(draft: Draft, update: Json) -> None:
     """Remove a snapshot's statistics file, if it has one."""
-    _remove(draft, "statistics", get_long(update, "snapshot-id"))
+    draft.drop("statistics", [get_long(update, "snapshot-id")])
 
 
 def set_partition_statistics(draft: Draft, update: Json) -> None:
@@ -39,7 +39,7 @@ def set_partition_statistics(draft: Draft, update: Json) -> None:
 
 def remove_partition_statistics(draft: Draft, update: Json) -> None:
     """Remove a snapshot's partition statistics file, if it has one."""
-    _remove(draft, "partition-statistics", get_long(update, "snapshot-id"))
+    draft.drop("partition-statistics", [get_long(update, "snapshot-id")])
 
 
 def _check_file(statistics: Json) -> None:
@@ -49,11 +49,6 @@ def _check_file(statistics: Json) -> None:
 
 
 def _replace(draft: Draft, key: str, statistics: Json) -> None:
-    if statistics in (draft.metadata.get(key) or []):
-        return
-    _remove(draft, key, statistics["snapshot-id"])
-    draft.edit_list(key).append(statistics)
-
-
-def _remove(draft: Draft, key: str, snapshot_id: int) -> None:
-    draft.keep_only(key, lambda known: known["snapshot-id"] != snapshot_id)
+    if draft.by_id(key).get(statistics["snapshot-id"]) != statistics:
+        draft.drop(key, [statistics["snapshot-id"]])
+        draft.add(key, statistics)

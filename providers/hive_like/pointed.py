@@ -72,7 +72,10 @@ class HiveLikePointed(RemotePointed):
     def files(self, *places: str) -> MetadataFiles:
         catalog = self.provider
         others = [place for place in places if catalog.is_open_place(place)]
-        return MetadataFiles(catalog.catalog_id, lambda: catalog.io, catalog.allowed, catalog.file_roots, places=others)
+        roots, twins = catalog.file_roots, catalog.case_twins
+        return MetadataFiles(
+            catalog.catalog_id, lambda: catalog.io, catalog.allowed, roots, places=others, case_twins=twins
+        )
 
     def place(self, schema: Remote, name: str, asked: str | None) -> str:
         """The location of a new object; a default one is unique, since a renamed one stays in its old folder."""
@@ -101,8 +104,8 @@ class HiveLikePointed(RemotePointed):
     def planned(self, schema: Remote, name: str, comment: str | None, metadata: Json) -> NewTable:
         """The entry of a new object, and the plan to write its metadata. Raises Invalid for wrong metadata."""
         place = metadata["location"]
-        self.files(place).check_metadata(metadata)
         self._check_columns(metadata)
+        self.files(place).check_metadata(metadata)
         pointer = files.new_location(metadata, version=0)
         entry = self._entry(HiveTable(name=name, comment=comment), metadata, pointer)
         self.require_shown(entry)

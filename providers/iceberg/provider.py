@@ -44,7 +44,8 @@ class IcebergProvider(Placed):
 
     @cached_property
     def files(self) -> MetadataFiles:
-        return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, self.file_roots, self.warehouse)
+        roots, twins = self.file_roots, self.case_twins
+        return MetadataFiles(self.catalog_id, lambda: self.io, self.allowed, roots, self.warehouse, case_twins=twins)
 
     @property
     def reaches_out(self) -> bool:

@@ -97,8 +97,9 @@ def commit(updates: bytes) -> bytes:
 
 WORST: dict[str, Callable[[], bytes]] = {
     "small objects": lambda: commit(b",".join([b'{"a":{}}'] * 1_500_000)),
-    "nested objects": lambda: commit(b",".join([b'{"a":' * 50 + b"{}" + b"}" * 50] * 1500)),
-    "mistakes": lambda: commit(b",".join([b"7"] * 180_000)),
+    "nested objects": lambda: commit(b",".join([b'{"a":' * 50 + b"{}" + b"}" * 50] * 3900)),
+    "mistakes": lambda: commit(b",".join([b"7"] * 790_000)),
+    "names": lambda: b'{"identifier":{"name":"t","namespace":[' + b",".join([b"7"] * 790_000) + b"]}}",
     "backslashes": lambda: b'{"updates":[{"a":"' + b"\\\\" * (8 * MIB - 20) + b'"}]}',
     "wide text": lambda: b'{"updates":[{"a":"\xf0\x9f\x98\x80' + b"x" * (16 * MIB - 40) + b'"}]}',
 }
@@ -114,6 +115,13 @@ def test_reading_a_commit_takes_little_memory(worst: str) -> None:
         except MetalakeError as refusal:
             assert isinstance(refusal, Invalid)
             assert len(refusal.message) < 200
+
+
+def test_the_commit_that_expires_a_hundred_thousand_snapshots_is_read() -> None:
+    update = b'{"action":"remove-snapshots","snapshot-ids":[1234567890123456789]}'
+    request = RequestFactory().post("/", commit(b",".join([update] * 110_000)), content_type="application/json")
+    with bounded_growth():
+        assert len(parse(request, Commit).updates or ()) == 110_000
 
 
 @pytest.mark.long

@@ -100,7 +100,7 @@ def _add_schema(draft: Draft, update: Json) -> None:
     schemas.check_schema(schema, NEWEST_TYPES)
     known, wanted = draft.known("schema", schemas.shape), schemas.shape(schema)
     if wanted not in known.by_shape:
-        draft.edit_list("schemas").append({**schema, "schema-id": known.next_id})
+        draft.add("schemas", {**schema, "schema-id": known.next_id})
         known.add(wanted, known.next_id)
     # As last added even if another request added it meanwhile: the client means this schema.
     draft.remember_added("schema", known.by_shape[wanted])

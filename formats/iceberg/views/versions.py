@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from formats.iceberg import schemas
 from formats.iceberg.draft import Draft
 from formats.iceberg.parsing import (
     Json,
@@ -83,13 +82,13 @@ def add_view_version(draft: Draft, update: Json) -> None:
     schema_id = get_int(given, "schema-id", OF)
     if schema_id == LAST_ADDED:
         schema_id = draft.last_added("schema")
-    if schema_id not in draft.known("schema", schemas.shape).ids:
+    if schema_id not in draft.by_id("schemas"):
         raise Invalid(f"Cannot add version with unknown schema: {schema_id}")
     known = draft.known("version", _shape)
     version = numbered(version, max(known.next_id, FIRST_VERSION), schema_id)
     wanted = _shape(version)
     if wanted not in known.by_shape:
-        draft.edit_list("versions").append(version)
+        draft.add("versions", version)
         known.add(wanted, version["version-id"])
     # An equal one counts as last added even if another request added it meanwhile: the client means this version.
     draft.remember_added("version", known.by_shape[wanted])
@@ -110,10 +109,9 @@ def set_current_view_version(draft: Draft, update: Json) -> None:
 
 def finish(draft: Draft, base: Json, *, may_drop_dialects: bool) -> None:
     """Check the new current version against the one before, log it, and let versions beyond the history's size go."""
+    draft.settle()
     current = current_version(draft.metadata)
-    added = {each["version-id"] for each in draft.metadata["versions"]} - {
-        each["version-id"] for each in base["versions"]
-    }
+    added = set(draft.by_id("versions")) - {each["version-id"] for each in base["versions"]}
     if current["version-id"] != base["current-version-id"]:
         if not may_drop_dialects:
             _check_dialects(draft, base, current)
@@ -121,6 +119,7 @@ def finish(draft: Draft, base: Json, *, may_drop_dialects: bool) -> None:
         at = current["timestamp-ms"] if current["version-id"] in added else draft.now_ms
         draft.edit_list("version-log").append({"timestamp-ms": at, "version-id": current["version-id"]})
     _expire(draft, added | {current["version-id"]})
+    draft.settle()
 
 
 def current_version(metadata: Mapping[str, Any]) -> Json:
@@ -169,11 +168,11 @@ def history_size(properties: dict[str, str]) -> int:
 def _expire(draft: Draft, needed: set[int]) -> None:
     """Let the oldest versions go, but none that is needed, and the log up to the last entry of one that is gone."""
     size = max(len(needed), history_size(draft.metadata["properties"]))
-    there = {each["version-id"] for each in draft.metadata["versions"]}
+    there = set(draft.by_id("versions"))
     if len(there) <= size:
         return
     remaining = needed | set(sorted(there - needed, reverse=True)[: size - len(needed)])
-    draft.keep_only("versions", lambda version: version["version-id"] in remaining)
+    draft.drop("versions", there - remaining)
     log = draft.metadata["version-log"]
     gone = [position for position, entry in enumerate(log) if entry["version-id"] not in remaining]
     if gone:

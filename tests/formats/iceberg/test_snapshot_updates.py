@@ -1,9 +1,22 @@
 """Snapshots, branches, tags, the snapshot log, and what goes with a removed snapshot."""
 
+import signal
+
 import pytest
 
+from formats.iceberg.builder import apply_updates
 from metalake.errors import Conflict, Invalid
-from tests.formats.iceberg.table_samples import NOW, add, append, commit, point, snapshot, table
+from tests.formats.iceberg.table_samples import (
+    NOW,
+    add,
+    append,
+    commit,
+    partition_field,
+    point,
+    snapshot,
+    sort_field,
+    table,
+)
 
 
 def remove(*numbers):
@@ -243,6 +256,50 @@ def test_removing_unknown_snapshots_changes_nothing():
     base = three_appends()
     assert commit(base, remove(8, 9)) is base
     assert commit(base, remove()) is base
+
+
+SNAPSHOTS = range(1, 20_001)
+LAYOUTS = range(1, 10_001)
+
+
+def past_snapshots():
+    known = {"snapshots": [snapshot(number) for number in SNAPSHOTS], "statistics": list(map(statistics, SNAPSHOTS))}
+    tags = {f"t{number}": {"snapshot-id": number, "type": "tag"} for number in SNAPSHOTS}
+    return table() | known | {"refs": tags}
+
+
+MANY = {
+    "snapshots": lambda: [remove(number) for number in SNAPSHOTS],
+    "specs": lambda: [
+        {"action": "add-spec", "spec": {"fields": [partition_field(1, f"bucket[{number}]", f"b{number}")]}}
+        for number in LAYOUTS
+    ],
+    "orders": lambda: [
+        {"action": "add-sort-order", "sort-order": {"fields": [sort_field(1, f"bucket[{number}]")]}}
+        for number in LAYOUTS
+    ],
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_many_updates_take_as_much_longer_as_they_are_more(what):
+    """Where each of them went through what there is, they took minutes."""
+
+    def too_slow(*_):
+        raise AssertionError("each update goes through what there is")
+
+    base, updates = past_snapshots() if what == "snapshots" else table(), MANY[what]()
+    before = signal.signal(signal.SIGALRM, too_slow)
+    signal.alarm(45)
+    try:
+        after = apply_updates(base, updates, now_ms=NOW)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    if what == "snapshots":
+        assert (after["snapshots"], after["statistics"], after["refs"]) == ([], [], {})
+    else:
+        assert len(after["partition-specs"]) + len(after["sort-orders"]) == len(LAYOUTS) + 2
 
 
 def test_statistics_are_kept_one_for_each_snapshot():
