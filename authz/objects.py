@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from authz import policy
 from authz.actor import Actor
 from metalake.errors import Invalid, NotFound
-from metalake.kinds import BESIDE_CATALOGS, KINDS, Kind, slot_of
-from metalake.lineage import Address, Located, Node, missing
+from metalake.kinds import BESIDE_CATALOGS, IN_CATALOGS, KINDS, Kind, slot_of
+from metalake.lineage import Address, Located, Node, logical, missing
 from metalake.models import Metalake, Securable
 from metalake.names import undotted
 
 BATCH = 5000
+MOST_EXTRA = 8  # dots inside the names of a full name that does not escape them
 T = TypeVar("T")
 
 
@@ -73,17 +75,45 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     return Address(metalake=metalake, catalog=catalog, schema=schema, leaf=names[-1], leaf_kind=kind)
 
 
+def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None) -> Address:
+    """As `address_of`; a dot too many in a full name may stand in a schema's or leaf's name, if this tells one object.
+
+    Only such a name is looked up. What the viewer does not see does not count, unless nothing else is there. Raises
+    Invalid if the viewer sees two objects that are called so, NotFound for two without a viewer.
+    """
+    parts = full_name.split(".")
+    extra = len(parts) - max(KINDS[Kind(kind)].depth - 1, 1)
+    if not 0 < extra <= MOST_EXTRA or kind not in IN_CATALOGS:
+        return address_of(metalake, kind, full_name)
+    cuts = [len(parts)] if kind is Kind.SCHEMA else range(2, len(parts))
+    spelled = [[parts[0], *("%2E".join(some) for some in (parts[1:cut], parts[cut:]) if some)] for cut in cuts]
+    readings = [address_of(metalake, kind, ".".join(each)) for each in spelled]
+    if len(readings) == 1:
+        return readings[0]
+    there = {each: nodes for each in readings if (nodes := finder().find(each, viewer))}
+    seen = [each for each, nodes in there.items() if viewer and policy.sees(viewer, Located(nodes=tuple(nodes)))]
+    if len(seen) > 1:
+        ways = " and ".join(f"{each.leaf!r} in schema {logical(each.schema or '')!r}" for each in seen)
+        raise Invalid(f"{full_name} may be {ways}: write a dot inside a name as its percent escape, 2E.", kind="object")
+    if len(there) > 1 and viewer is None:
+        raise missing(kind, parts, error_kind="object")
+    return next(iter((*seen, *there, *readings)))
+
+
 def find_metalake(name: str) -> Located | None:
     row = Metalake.objects.filter(parent__isnull=True, name=name).values_list(*Node._fields).first()
     return Located(nodes=(Node(*row),)) if row else None
 
 
-def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
-    """The object of a metalake by its full name. Raises NotFound and Invalid of kind "object".
+def find_object(
+    metalake: str, kind: Kind, full_name: str, asker: Actor | None = None, *, viewer: Actor | None = None
+) -> Located:
+    """The object of a metalake by its full name, `resolved` for the viewer, who is the asker if not given.
 
-    With an `asker`, a miss takes as long as refusing a hidden object to them.
+    Raises NotFound and Invalid of kind "object". With an `asker`, a miss takes as long as refusing a hidden object to
+    them.
     """
-    address = address_of(metalake, kind, full_name)
+    address = resolved(metalake, kind, full_name, viewer or asker)
     if address.kind is Kind.METALAKE:
         located = find_metalake(metalake) if address.metalake == metalake else None
     elif address.kind in BESIDE_CATALOGS:
@@ -97,10 +127,10 @@ def find_object(metalake: str, kind: Kind, full_name: str, asker: Actor | None =
     return located
 
 
-def id_of(metalake: str, kind: Kind, full_name: str) -> list[int]:
+def id_of(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None) -> list[int]:
     """The id of the object that `find_object` finds; empty if it raises, and for a role."""
     try:
-        target = find_object(metalake, kind, full_name)
+        target = find_object(metalake, kind, full_name, viewer=viewer)
     except (Invalid, NotFound):
         return []
     return [] if target.kind is Kind.ROLE else [target.id]

@@ -23,9 +23,9 @@ from iceberg_rest.wire import (
     commit_result,
     etag_of,
     matches,
-    only_referenced,
     packed_etag,
     packed_result,
+    referenced_result,
     table_result,
 )
 from metalake.blocking import may_block
@@ -74,7 +74,7 @@ def load_table(call: Call) -> Reply:
         may_block()
     headers = {"ETag": etag, "Vary": _VARY}
     if mode == "refs":
-        return Reply(body=table_result(record, only_referenced(record.metadata)), headers=headers)
+        return Reply(body=referenced_result(record), headers=headers)
     if len(record.content) >= LEAST and accepts_gzip(call.request.META.get("HTTP_ACCEPT_ENCODING", "")):
         headers |= {"ETag": packed_etag(etag), "Content-Encoding": "gzip"}
         return Reply(body=packed_result(record), headers=headers)

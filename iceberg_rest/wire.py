@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -151,15 +152,22 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def packed_result(record: TableRecord) -> bytes:
-    """LoadTableResult compressed, once for each version of the metadata that is in memory.
+    """LoadTableResult compressed, once for each version of the metadata that is in memory."""
+    return _made_once(record, "gzip", lambda: gzip.compress(table_result(record), compresslevel=6, mtime=0))
 
-    Raises BeginAgain in a thread for short reads where there is much to compress.
-    """
+
+def referenced_result(record: TableRecord) -> bytes:
+    """LoadTableResult with the referenced snapshots alone, made once likewise, so that no history is read each time."""
+    return _made_once(record, "refs", lambda: table_result(record, only_referenced(record.metadata)))
+
+
+def _made_once(record: TableRecord, form: str, make: Callable[[], bytes]) -> bytes:
+    """Raises BeginAgain in a thread for short reads where there is much to make."""
     place = record.published.catalog.id, record.metadata_location or ""
-    packed = METADATA.packed(*place, record.content)
-    if packed is None:
+    answer = METADATA.answer(*place, record.content, form)
+    if answer is None:
         if len(record.content) > MUCH:
             may_block()
-        packed = gzip.compress(table_result(record), compresslevel=6, mtime=0)
-        METADATA.put_packed(*place, record.content, packed)
-    return packed
+        answer = make()
+        METADATA.put_answer(*place, record.content, form, answer)
+    return answer

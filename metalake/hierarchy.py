@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain, product
 
 from metalake.errors import Invalid
 
@@ -19,6 +20,7 @@ DEFAULT_SEPARATOR = ":"
 RESTRICTED_SEPARATORS = (":", ";", "$", "|", "~")
 MAX_DEPTH = 16
 MAX_SEGMENT_BYTES = 255
+MAX_TWIN_PARTS = 6
 MAX_PHYSICAL_BYTES = 1024
 
 STRICT_NAME = re.compile(r"\w[\w/=-]{0,63}")
@@ -130,6 +132,18 @@ class HierarchicalSchema:
         return PHYSICAL_SEPARATOR.join(encode_segment(segment) for segment in self.segments)
 
     @property
+    def twins(self) -> list[HierarchicalSchema]:
+        """The other paths that are spelled as this one where levels are joined by dots, as some engines do.
+
+        Of a name with many dots only two: all of it in one level, and a level between any two dots.
+        """
+        parts = ".".join(self.segments).split(".")
+        gaps = [*product(".\n", repeat=len(parts) - 1)] if len(parts) <= MAX_TWIN_PARTS else []
+        ways = gaps or [tuple(mark * (len(parts) - 1)) for mark in ".\n"]
+        joined = ("".join(chain(*zip(parts, (*way, ""), strict=True))) for way in ways)
+        return [twin for each in joined if (twin := HierarchicalSchema(tuple(each.split("\n")))) != self]
+
+    @property
     def leaf(self) -> str:
         return self.segments[-1]
 
@@ -182,6 +196,13 @@ def check_segment(name: str, kind: str) -> None:
         raise Invalid(f"A {kind} name must be valid Unicode: {name!r}.", kind=kind) from None
     if size > MAX_SEGMENT_BYTES:
         raise Invalid(f"A {kind} name may take {MAX_SEGMENT_BYTES} bytes, not {size}.", kind=kind)
+
+
+def check_new_name(name: str, kind: str) -> None:
+    """Check the name that an object is to get: as `check_segment`, and no blanks around it, which nobody sees."""
+    check_segment(name, kind)
+    if name != name.strip():
+        raise Invalid(f"A {kind} name must not begin or end with blanks: {name!r}.", kind=kind)
 
 
 def check_strict(name: str, kind: str) -> None:

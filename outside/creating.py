@@ -22,7 +22,7 @@ from catalogs.services.opening import provider_at
 from formats.native.tables import CreateTableRequest
 from metalake.errors import NotFound
 from metalake.events import event_of, record, stands
-from metalake.hierarchy import check_segment
+from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located
 from metalake.models import Securable, new_id
@@ -63,7 +63,7 @@ def make(
     """
     provider = provider_at(home)
     name = provider.names.folded(ident.leaf or "")
-    check_segment(name, kind)
+    check_new_name(name, kind)
     naming.require_free(home, name, kind)
     place = place_to_make(actor, home, provider)
     schema = place or asked_now(actor, home)

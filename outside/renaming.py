@@ -22,7 +22,7 @@ from catalogs.services.opening import provider_at
 from catalogs.services.pointers import as_home
 from catalogs.services.renaming import rename_row
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
-from metalake.hierarchy import check_segment
+from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located
 from metalake.models import new_id
@@ -60,7 +60,7 @@ def rename(actor: Actor, table: Located, target: Address, *, require_shown: Show
     mirrored = current(actor, table, provider, force=True)
     require_shown(provider, mirrored)
     name = provider.names.folded(target.leaf or "")
-    check_segment(name, kind)
+    check_new_name(name, kind)
     remote = Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version)
 
     def decide(actor: Actor) -> Draft:

@@ -16,7 +16,7 @@ from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
 from formats.native import view_definition
 from formats.native.view_definition import ViewDefinition
-from metalake.hierarchy import check_segment
+from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import new_id
@@ -38,7 +38,7 @@ def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition
     """Make a view in the form of the engine whose dialect it has. Raises what `RemoteViews.draft` does."""
     provider = provider_at(home)
     name = provider.names.folded(address.leaf or "")
-    check_segment(name, Kind.VIEW)
+    check_new_name(name, Kind.VIEW)
     free_names.require_free(home, name, Kind.VIEW)
     place = place_to_make(actor, home, provider)
     schema = place or asked_now(actor, home)

@@ -35,9 +35,9 @@ MAX_PLACE_BYTES = locations.MAX_LENGTH - 128  # leaves room for the names of its
 METADATA = MetadataCache(settings.METALAKE_METADATA_CACHE // settings.METALAKE_PROCESSES)
 PARSED = ParsedCache(METADATA.max_bytes // 8)
 EXPIRE_FIRST = (
-    "Expire the table's snapshots in the catalog where it is now, and register the metadata file that this writes: in "
-    "Spark CALL <catalog>.system.expire_snapshots(table => '<schema>.<table>', older_than => TIMESTAMP '...'), in Trino "
-    "ALTER TABLE <table> EXECUTE expire_snapshots(retention_threshold => '7d')."
+    "Expire the table's snapshots in the catalog where it is now, and register the metadata file that this writes: "
+    "in Spark CALL <catalog>.system.expire_snapshots(table => '<schema>.<table>', older_than => TIMESTAMP '...'), "
+    "in Trino ALTER TABLE <table> EXECUTE expire_snapshots(retention_threshold => '7d')."
 )
 SMALL = 64 * 1024  # bytes of a file that a short read may read
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission
 
 from authz.actor import Actor
 from authz.models import Grant, Role
-from authz.objects import address_of, finder
+from authz.objects import finder, resolved
 from metalake.errors import Invalid, TooLarge
 from metalake.kinds import CatalogType, Kind, family, grantable_on
 from metalake.lineage import Address, Located
@@ -19,6 +19,7 @@ from metalake.privileges import Effect, Privilege, parse_privilege
 from metalake.wire import quote
 
 MAX_OBJECTS = 5000
+MAX_UNESCAPED = 100  # full names that are looked up to see where their names end
 EFFECTS = {effect.value: effect for effect in Effect}
 
 
@@ -101,13 +102,16 @@ def check_spans(entries: Entries, now: datetime) -> None:
             )
 
 
-def read_asks(metalake: str, asks: Sequence[Ask]) -> dict[Address, Entries]:
+def read_asks(actor: Actor, metalake: str, asks: Sequence[Ask]) -> dict[Address, Entries]:
     """Raises Invalid for an object given twice, TooLarge for too many."""
     if len(asks) > MAX_OBJECTS:
         raise TooLarge(f"A role may be given {MAX_OBJECTS} objects at once, not {len(asks)}.", kind="role")
+    if sum(ask.full_name.count(".") > 2 for ask in asks) > MAX_UNESCAPED:
+        raise TooLarge(f"Of more than {MAX_UNESCAPED} full names with dots inside names, escape these.", kind="role")
     wanted: dict[Address, Entries] = {}
     for ask in asks:
-        entries, address = read_entries(ask.kind, ask.privileges), address_of(metalake, ask.kind, ask.full_name)
+        entries = read_entries(ask.kind, ask.privileges)
+        address = resolved(metalake, ask.kind, ask.full_name, actor)
         if address in wanted:
             raise Invalid(f"{ask.kind.capitalize()} {ask.full_name} is given twice; say it once.", kind="object")
         wanted[address] = entries

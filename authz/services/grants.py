@@ -36,7 +36,7 @@ def grant_privileges(
     wanted = entries.read_entries(kind, privileges)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
-        target = find_object(metalake, kind, full_name)
+        target = find_object(metalake, kind, full_name, viewer=actor)
         require_give(actor, target, wanted)
         entries.check_families([(target, wanted)])
         row = find_role_row(top, role)
@@ -45,7 +45,7 @@ def grant_privileges(
         _record(actor, target, row, "privileges.granted", *made)
         return shown
 
-    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
+    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name, actor))
 
 
 @misses_counted("role")
@@ -58,7 +58,7 @@ def revoke_privileges(
         raise Invalid("A revoke takes a privilege back at once and whole: name no times.", kind="privilege")
 
     def act(actor: Actor, top: Located) -> RoleRecord:
-        target = find_object(metalake, kind, full_name)
+        target = find_object(metalake, kind, full_name, viewer=actor)
         allowed = [privilege for privilege, given in wanted.items() if given.effect == Effect.ALLOW]
         if allowed:
             require_give(actor, target, allowed)
@@ -70,7 +70,7 @@ def revoke_privileges(
         _record(actor, target, row, "privileges.revoked", *made)
         return shown
 
-    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name))
+    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name, actor))
 
 
 def allow_each(
@@ -148,7 +148,7 @@ def override_role(
     With `in_part` the caller knows neither times nor the privileges BEYOND_GRAVITINO, so these stay as they are.
     The actor needs the right to assign roles, to grant what is added, and to lift each DENY that is removed.
     """
-    asked = entries.read_asks(metalake, overrides)
+    asked = entries.read_asks(actor, metalake, overrides)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.ASSIGN_ROLES, top)

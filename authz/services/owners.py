@@ -55,7 +55,7 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         raise Invalid("A column has no owner of its own; set its table's.", kind="object")
 
     def act(actor: Actor, top: Located) -> None:
-        target = find_object(metalake, kind, full_name)
+        target = find_object(metalake, kind, full_name, viewer=actor)
         require(actor, operations.own(target.kind), target)
         user_id, group_id = _party(actor, top, name, type_)
         if party_of(target.nodes[-1]) == (user_id, group_id):
@@ -73,7 +73,7 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
         facts = [stands(Securable.objects.get(pk=target.id))]
         publish_events(event(actor, top, "owner.set", target.kind, target.id, target.full_name, facts, **details))
 
-    change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name), lock=Lock.CHANGES)
+    change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name, actor), lock=Lock.CHANGES)
 
 
 def owner_of(target: Located) -> Owner:

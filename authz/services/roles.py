@@ -74,7 +74,7 @@ def create_role(
     properties = dict(properties or {})
     check_role_name(name)
     check_properties(properties)
-    asked = entries.read_asks(metalake, securables)
+    asked = entries.read_asks(actor, metalake, securables)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.CREATE_ROLE, top)

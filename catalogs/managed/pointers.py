@@ -34,7 +34,7 @@ from formats.iceberg import builder, metadata_json, table_locations
 from formats.iceberg.locations import canonical
 from formats.iceberg.table_locations import effective_locations
 from metalake.events import record
-from metalake.hierarchy import check_segment
+from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from providers.metadata_files import MetadataFiles
@@ -51,7 +51,7 @@ class ManagedPointers(PointerStore):
         Staging leaves nothing but empty local folders, to which the client writes before it commits.
         """
         name = address.leaf or ""
-        check_segment(name, Kind.TABLE)
+        check_new_name(name, Kind.TABLE)
         require_free(home, name)
         own_files = files_of(home)
         lies = places.folder_of(home, own_files)

@@ -17,7 +17,7 @@ from catalogs.services.homes import check_home
 from catalogs.stores import offers_of
 from metalake.errors import AlreadyExists, Forbidden, Invalid, Unsupported
 from metalake.events import Event, event_of, record, stands
-from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_strict, configured_separator
+from metalake.hierarchy import HierarchicalSchema, SeparatorPolicy, check_new_name, check_strict, configured_separator
 from metalake.inserting import insert
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node, SchemaName
@@ -44,11 +44,20 @@ class Chain:
 def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
     """The chain of a new schema. Raises Forbidden, Invalid, Unsupported; AlreadyExists only if the actor may create."""
     path = path_in(catalog, name)
-    parent, is_there = _nearest_parent(catalog, path)
+    parent, rows = _rows_of(catalog, path)
     chain = Chain(catalog, path, parent)
     _require_create(actor, chain)
-    if is_there:
+    if path.physical in rows:
         raise AlreadyExists(f"Schema {path.logical()} already exists.", kind=Kind.SCHEMA)
+    for level in chain.missing:
+        check_new_name(level.leaf, Kind.SCHEMA)
+        if twin := next((twin for twin in level.twins if twin.physical in rows), None):
+            # No AlreadyExists, which CREATE ... IF NOT EXISTS would take for this schema.
+            raise Invalid(
+                f"Schema {list(twin.segments)} is there, and engines that join levels with dots cannot tell "
+                f"{list(level.segments)} from it: choose another name.",
+                kind=Kind.SCHEMA,
+            )
     return chain
 
 
@@ -103,13 +112,14 @@ def _check_flat(name: str) -> None:
     check_strict(name, Kind.SCHEMA)
 
 
-def _nearest_parent(catalog: Located, path: HierarchicalSchema) -> tuple[Located, bool]:
-    """The nearest existing strict ancestor, and whether the schema itself exists."""
-    names = [scope.physical for scope in path.scopes]
+def _rows_of(catalog: Located, path: HierarchicalSchema) -> tuple[Located, dict[str, Node]]:
+    """The nearest existing strict ancestor; the schema and all above it, with their twins, as far as they exist."""
+    twins = [twin for scope in path.scopes for twin in scope.twins] if catalog.nested else []
+    names = [each.physical for each in (*path.scopes, *twins)]
     statement = _SCHEMAS.replace("{names}", ", ".join(["%s"] * len(names)))
     rows = {physical: Node(*values) for physical, *values in fetch(statement, [catalog.id, *names])}
     nodes = (rows[ancestor.physical] for ancestor in path.ancestors if ancestor.physical in rows)
-    return catalog.below(*nodes), path.physical in rows
+    return catalog.below(*nodes), rows
 
 
 # The ORM takes longer to write this than the database to answer it.

@@ -17,7 +17,7 @@ from formats.iceberg import builder
 from formats.iceberg.alterations import updates_for
 from formats.iceberg.requirements import check_requirements
 from metalake.errors import AlreadyExists, Conflict, Invalid
-from metalake.hierarchy import check_segment
+from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 
@@ -95,7 +95,7 @@ def prepared(
 
 def _create_by_commit(actor: Actor, address: Address, requirements: list[Json], updates: list[Json]) -> TableRecord:
     """Create a table by a commit with assert-create, the second half of a staged creation."""
-    check_segment(address.leaf or "", Kind.TABLE)
+    check_new_name(address.leaf or "", Kind.TABLE)
     home = meet_home(actor, address)
     there = nearest(address)
     if there is not None and there.kind is Kind.VIEW:

@@ -17,7 +17,7 @@ from catalogs.stores import store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
-from metalake.hierarchy import check_segment
+from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.privileges import Privilege
@@ -133,7 +133,7 @@ def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any]) -
 
 def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bool = False) -> TableRecord:
     """Create an Iceberg table; a staged one is described, but not stored. Raises Invalid for what asks for another."""
-    check_segment(address.leaf or "", Kind.TABLE)
+    check_new_name(address.leaf or "", Kind.TABLE)
     for name in OF_HIVE.intersection(draft.properties):
         raise Invalid(
             f"Property {name} is what Spark makes of STORED AS or ROW FORMAT, which are of Hive's tables, and this "
@@ -148,7 +148,7 @@ def register_table(actor: Actor, address: Address, metadata_location: str, *, ov
     """Register an Iceberg table by its existing metadata file."""
     if overwrite:
         raise Unsupported("Registering over an existing table is not supported; drop it first.", kind=Kind.TABLE)
-    check_segment(address.leaf or "", Kind.TABLE)
+    check_new_name(address.leaf or "", Kind.TABLE)
     home = meet_home(actor, address, operations.REGISTER_TABLE)
     return store_for(home, Kind.TABLE).pointers.register(actor, address, home, metadata_location)
 
@@ -159,7 +159,7 @@ def rename_table(actor: Actor, source: Address, target: Address, *, iceberg: boo
     Who may alter it may rename it in its schema; its owner may move it to a schema where they may create tables. With
     `iceberg`, raises NotFound for an outside table in another format.
     """
-    check_segment(target.leaf or "", Kind.TABLE)
+    check_new_name(target.leaf or "", Kind.TABLE)
     if (source.metalake, source.catalog) != (target.metalake, target.catalog):
         raise Unsupported("A table cannot move to another catalog.", kind=Kind.TABLE)
     table = _find(actor, source)

@@ -23,7 +23,7 @@ class MetadataCache:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self._entries: OrderedDict[tuple[int, str], bytes] = OrderedDict()
-        self._packed: dict[tuple[int, str], bytes] = {}
+        self._answers: dict[tuple[int, str], dict[str, bytes]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -44,19 +44,19 @@ class MetadataCache:
             self._bytes += _size(key, content)
             self._make_room()
 
-    def packed(self, catalog_id: int, location: str, content: bytes) -> bytes | None:
-        """The answer that was packed of this content, if any."""
+    def answer(self, catalog_id: int, location: str, content: bytes, form: str) -> bytes | None:
+        """The answer of this form that was made of this content, if any."""
         key = catalog_id, location
         with self._lock:
-            return self._packed.get(key) if self._entries.get(key) is content else None
+            return self._answers.get(key, {}).get(form) if self._entries.get(key) is content else None
 
-    def put_packed(self, catalog_id: int, location: str, content: bytes, packed: bytes) -> None:
-        """Keep an answer of this content, made and packed, as long as the content itself."""
+    def put_answer(self, catalog_id: int, location: str, content: bytes, form: str, answer: bytes) -> None:
+        """Keep an answer that was made of this content as long as the content itself."""
         key = catalog_id, location
         with self._lock:
-            if self._entries.get(key) is content and key not in self._packed:
-                self._packed[key] = packed
-                self._bytes += len(packed)
+            if self._entries.get(key) is content and form not in self._answers.get(key, {}):
+                self._answers.setdefault(key, {})[form] = answer
+                self._bytes += len(answer)
                 self._make_room()
 
     def forget(self, catalog_id: int, location: str) -> None:
@@ -69,7 +69,7 @@ class MetadataCache:
     def _drop(self, key: tuple[int, str]) -> None:
         content = self._entries.pop(key, None)
         if content is not None:
-            self._bytes -= _size(key, content) + len(self._packed.pop(key, b""))
+            self._bytes -= _size(key, content) + sum(map(len, self._answers.pop(key, {}).values()))
 
     def _make_room(self) -> None:
         while self._bytes > self.max_bytes:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from formats.iceberg.metadata_json import MAX_METADATA_BYTES
 from metalake.headers import BY_CALLER
 from metalake.kinds import Kind
 from metalake.outbox import drain
+from providers.metadata_files import PARSED
 from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS, Caller
 
@@ -185,6 +187,8 @@ def test_only_referenced_snapshots(home: Caller) -> None:
         assert home.post("namespaces/a/tables/t", {"updates": updates}).status == 200
     assert _snapshot_ids(home, "all") == [1, 2, 3]
     assert _snapshot_ids(home, "refs") == [1, 3]
+    PARSED._entries.clear()
+    assert _snapshot_ids(home, "refs") == [1, 3] and not PARSED._entries, "the history is not read again"
     assert home.get("namespaces/a/tables/t?snapshots=some").error[:2] == (400, "BadRequestException")
 
 
@@ -283,6 +287,15 @@ def test_register_refusals(home: Caller) -> None:
     ]:
         assert home.post(f"namespaces/{namespace}/register", body).error[0] == expected, body
     assert home.tables("a") == ["t"]
+
+
+def test_what_is_too_large_to_register_is_told_what_to_do_first(home: Caller) -> None:
+    location = home.make_table("a", "t")["metadata-location"].replace("00000-", "00001-")
+    with Path(location.removeprefix("file://")).open("wb") as file:
+        file.truncate(MAX_METADATA_BYTES + 1)
+    home.delete("namespaces/a/tables/t")
+    message = home.post("namespaces/a/register", {"name": "u", "metadata-location": location}).error[2]
+    assert str(MAX_METADATA_BYTES) in message and "expire_snapshots(table =>" in message, message
 
 
 # Drop

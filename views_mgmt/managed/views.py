@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import orjson
+
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.accounts import account_of
@@ -17,6 +19,7 @@ from catalogs.services.changes import event, require_enabled
 from catalogs.services.free_names import require_free
 from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import require_home
+from formats.iceberg.column_names import CASE_TWINS, require_no_twins
 from formats.iceberg.guard import check_limits
 from formats.native.outlines import outline_native
 from formats.native.view_definition import SecurityMode, ViewDefinition
@@ -86,6 +89,7 @@ class ManagedViews(ViewStore):
     def create(self, actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> ViewRecord:
         """Make a view, which runs with its owner's rights unless the request says otherwise."""
         check_limits(wanted.properties)
+        _require_columns(home, wanted.columns)
         whole = replace(wanted, security_mode=wanted.security_mode or SecurityMode.DEFINER)
         name, home_id = rows.name_in(home, address.leaf or ""), home.id
 
@@ -122,6 +126,7 @@ class ManagedViews(ViewStore):
             before = versions.current(fresh).definition
             wanted = plan(before)
             check_limits(wanted.properties)
+            _require_columns(fresh, wanted.columns, before.columns)
             definer.require_may_change(actor, fresh, before, wanted)
             if target is not None:
                 fresh = rows.move_row(actor, targets[0], fresh, target.leaf or "")
@@ -143,6 +148,12 @@ class ManagedViews(ViewStore):
         if iceberg:
             raise view.missing()
         rows.drop(actor, address)
+
+
+def _require_columns(at: Located, columns: Sequence[Any], before: Sequence[Any] = ()) -> None:
+    """Raise Invalid for new columns that differ by case alone, unless the catalog allows them."""
+    if orjson.loads(at.properties or "{}").get(CASE_TWINS) != "true":
+        require_no_twins(outline_native(columns), outline_native(before))
 
 
 def _record(view: Located, definition: ViewDefinition) -> ViewRecord:

@@ -21,7 +21,7 @@ from catalogs.stores import store_for
 from formats.native.view_definition import ViewDefinition
 from formats.native.views import CreateViewRequest, RenameView, ReplaceView, altered
 from metalake.errors import Conflict, Invalid, MetalakeError, NotFound, Unsupported
-from metalake.hierarchy import check_segment
+from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.logs import note_failure
@@ -149,7 +149,7 @@ def register_view(actor: Actor, address: Address, metadata_location: str) -> Vie
 
 def _home(actor: Actor, address: Address, asks: Operation = operations.CREATE_VIEW) -> Located:
     """The schema in which a view is to be made. Raises Invalid for a name that no view can have."""
-    check_segment(address.leaf or "", Kind.VIEW)
+    check_new_name(address.leaf or "", Kind.VIEW)
     return meet_home(actor, address, asks)
 
 
@@ -192,7 +192,7 @@ def unless_changed(view: Located, since: int | None, plan: Plan) -> Plan:
 
 
 def _target(address: Address, rename: RenameView) -> Address:
-    check_segment(rename.new_name, Kind.VIEW)
+    check_new_name(rename.new_name, Kind.VIEW)
     return replace(address, schema=rename.new_schema_name or address.schema, leaf=rename.new_name)
 
 
@@ -213,7 +213,7 @@ def rename_view(actor: Actor, source: Address, target: Address, *, iceberg: bool
     Who may alter it may rename it in its schema; its owner may move it to a schema where they may create views. With
     `iceberg`, raises NotFound for a view in another format.
     """
-    check_segment(target.leaf or "", Kind.VIEW)
+    check_new_name(target.leaf or "", Kind.VIEW)
     if (source.metalake, source.catalog) != (target.metalake, target.catalog):
         raise Unsupported("A view cannot move to another catalog.", kind=Kind.VIEW)
     view = find_view(actor, source)

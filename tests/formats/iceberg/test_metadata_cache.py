@@ -74,17 +74,17 @@ def test_threads_never_take_it_over_its_limit():
 def test_what_was_packed_goes_with_its_content_and_takes_room() -> None:
     cache, content = MetadataCache(100), b"x" * 40
     cache.put(1, "a", content)
-    cache.put_packed(1, "a", content, b"packed")
-    assert cache.packed(1, "a", content) == b"packed"
-    assert cache.packed(1, "a", b"y" * 40) is None
+    cache.put_answer(1, "a", content, "gzip", b"packed")
+    assert cache.answer(1, "a", content, "gzip") == b"packed"
+    assert cache.answer(1, "a", b"y" * 40, "gzip") is None
     cache.put(1, "a", b"z" * 40)
-    assert cache.packed(1, "a", content) is None
-    cache.put_packed(1, "a", content, b"late")  # of what is no longer there
-    assert cache.packed(1, "a", b"z" * 40) is None
+    assert cache.answer(1, "a", content, "gzip") is None
+    cache.put_answer(1, "a", content, "gzip", b"late")  # of what is no longer there
+    assert cache.answer(1, "a", b"z" * 40, "gzip") is None
     last = b"w" * 40
     cache.put(1, "b", last)
-    cache.put_packed(1, "b", last, b"p" * 30)
-    assert cache.get(1, "a") is None and cache.packed(1, "b", last) == b"p" * 30
+    cache.put_answer(1, "b", last, "gzip", b"p" * 30)
+    assert cache.get(1, "a") is None and cache.answer(1, "b", last, "gzip") == b"p" * 30
 
 
 def test_a_large_file_is_parsed_once_and_the_oldest_leaves_first() -> None:

@@ -1,0 +1,129 @@
+"""Names with dots and blanks: which are refused beside which, and how the rights of what is called so are asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalogs.models import Schema
+from metalake.kinds import Kind
+from metalake.models import Securable
+from tests.catalogs.callers import Caller as Native
+from tests.catalogs.callers import update
+from tests.demo import add_member, give
+from tests.iceberg_rest.world import COLUMNS, Caller
+
+pytestmark = [pytest.mark.store, pytest.mark.django_db]
+
+OBJECTS = "metalakes/demo/objects/table"
+SELECT = {"privileges": [{"name": "select_table", "condition": "allow"}]}
+
+
+@pytest.fixture
+def native(owner: Caller) -> Native:
+    return Native("admin")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (["sales.emea"], ["sales", "emea"]),
+        (["sales", "emea"], ["sales.emea"]),
+        (["sales.emea"], ["sales", "emea", "de"]),
+        (["a", "b.c"], ["a", "b", "c"]),
+        (["a.b.c.d.e.f.g"], list("abcdefg")),
+    ],
+)
+def test_the_twin_of_a_namespace_is_refused_by_name(
+    owner: Caller, native: Native, first: list[str], second: list[str]
+) -> None:
+    owner.make_namespace(*first)
+    before = Schema.objects.count()
+    status, _, message = owner.post("namespaces", {"namespace": second}).error
+    assert status == 400 and str(first) in message, message
+    assert native.post("metalakes/demo/catalogs/lake/schemas", {"name": ":".join(second)}).message == message
+    assert Schema.objects.count() == before
+    assert owner.post("namespaces", {"namespace": first}).error[0] == 409
+    assert owner.delete(f"namespaces/{'%1F'.join(first)}").status == 204
+    owner.make_namespace(*second)
+
+
+def test_blanks_around_a_new_name_are_refused_and_shown(owner: Caller, native: Native) -> None:
+    owner.make_namespace("a", "b")
+    owner.make_table("a", "t")
+    owner.make_view("a", "v")
+    schemas = "metalakes/demo/catalogs/lake/schemas"
+    rename = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": " t"}}
+    view = {key: value | {"name": value["name"].replace("t", "v")} for key, value in rename.items()}
+    for answer, shown in (
+        (owner.post("namespaces", {"namespace": ["a", " lead "]}), "' lead '"),
+        (owner.post("namespaces", {"namespace": ["a", "\u00a0lead", "below"]}), "'\\xa0lead'"),
+        (owner.post("namespaces/a/tables", {"name": "t ", "schema": COLUMNS}), "'t '"),
+        (owner.post("tables/rename", rename), "' t'"),
+        (owner.post("views/rename", view), "' v'"),
+    ):
+        status, _, message = answer.error
+        assert status == 400 and message.endswith(f"must not begin or end with blanks: {shown}."), message
+    columns = [{"name": "c", "type": "long"}]
+    for asked in (
+        native.post(schemas, {"name": " lead"}),
+        native.post(f"{schemas}/a/tables", {"name": "t ", "columns": columns}),
+        native.put(f"{schemas}/a/tables/t", update("rename", newName="t ")),
+        native.put(f"{schemas}/a/views/v", update("rename", newName="v ")),
+    ):
+        assert asked.status == 400 and "blanks" in asked.message, asked.body
+
+
+def test_what_is_called_so_from_before_is_loaded_renamed_and_dropped(owner: Caller) -> None:
+    owner.make_namespace("a")
+    owner.make_table("a", "t")
+    Securable.objects.filter(name="t").update(name=" t ")
+    Schema.objects.update(physical_name=" a ", name=" a ")
+    assert owner.get("namespaces/%20a%20/tables/%20t%20").status == 200
+    owner.make_namespace(" a ", "below")
+    move = {"source": {"namespace": [" a "], "name": " t "}, "destination": {"namespace": [" a "], "name": "t"}}
+    assert owner.post("tables/rename", move).status == 204
+    assert owner.delete("namespaces/%20a%20/tables/t").status == 204
+    assert owner.delete("namespaces/%20a%20%1Fbelow").status == 204
+    assert owner.delete("namespaces/%20a%20").status == 204
+
+
+def test_a_full_name_with_a_dot_too_many_is_the_object_that_has_it(owner: Caller, native: Native) -> None:
+    owner.make_namespace("np")
+    owner.make_table("np", "t.v2")
+    role = {"name": "r", "properties": {}, "securableObjects": [{"type": "table", "fullName": "lake.np.t.v2"} | SELECT]}
+    assert native.post("metalakes/demo/roles", role)["role"]["securableObjects"][0]["fullName"] == "lake.np.t%2Ev2"
+    assert native.get(f"{OBJECTS}/lake.np.t.v2/roles")["names"] == ["r"]
+    assert native.get("metalakes/demo/owners/table/lake.np.t.v2")["owner"]["name"] == "admin"
+    owned = {"name": "admin", "type": "USER"}
+    assert native.send("PUT", "metalakes/demo/owners/table/lake.np.t.v2", owned).status == 200
+    grants = "metalakes/demo/permissions/roles/r/table/lake.np.t.v2"
+    assert native.send("PUT", f"{grants}/revoke", SELECT).status == 200
+    assert native.send("PUT", f"{grants}/grant", SELECT).status == 200
+    assert native.get(f"{OBJECTS}/lake.np.t.v3/roles").error[:2] == (404, 1003)
+
+    owner.make_namespace("np.t")
+    owner.make_table("np.t", "v2")
+    assert native.get(f"{OBJECTS}/lake.np.t%252Ev2/roles")["names"] == ["r"]
+    for answer in (native.get(f"{OBJECTS}/lake.np.t.v2/roles"), native.send("PUT", f"{grants}/grant", SELECT)):
+        assert (
+            answer.status == 400
+            and "'t.v2' in schema 'np'" in answer.message
+            and "'v2' in schema 'np.t'" in answer.message
+        )
+
+
+def test_what_the_caller_may_not_see_makes_nothing_ambiguous(owner: Caller) -> None:
+    owner.make_namespace("np")
+    owner.make_namespace("np.t")
+    owner.make_table("np", "t.v2")
+    add_member("zoe")
+    zoe = Native("zoe")
+    missing = zoe.get(f"{OBJECTS}/lake.np.t.v3/roles")
+    hidden = zoe.get(f"{OBJECTS}/lake.np.t.v2/roles")
+    owner.make_table("np.t", "v2")
+    both = zoe.get(f"{OBJECTS}/lake.np.t.v2/roles")
+    assert missing.status == hidden.status == both.status == 404
+    assert both.body == hidden.body and hidden.message == missing.message.replace("v3", "v2")
+    give("zoe", Kind.TABLE, "lake.np%2Et.v2", "manage_grants", "select_table")
+    give("zoe", Kind.CATALOG, "lake", "use_catalog", "use_schema")
+    assert zoe.get("metalakes/demo/owners/table/lake.np.t.v2")["owner"]["name"] == "admin"
