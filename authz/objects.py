@@ -76,28 +76,27 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
 
 
 def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None) -> Address:
-    """As `address_of`; a dot too many in a full name may stand in a schema's or leaf's name, if this tells one object.
+    """As `address_of`; dots too many in a full name may stand in the names of the one object there that it can mean.
 
-    Only such a name is looked up. What the viewer does not see does not count, unless nothing else is there. Raises
-    Invalid if the viewer sees two objects that are called so, NotFound for two without a viewer.
+    Only such a name is looked up, and what the viewer does not see does not count. Raises Invalid for none, and for
+    two objects that are called so.
     """
     parts = full_name.split(".")
     extra = len(parts) - max(KINDS[Kind(kind)].depth - 1, 1)
-    if not 0 < extra <= MOST_EXTRA or kind not in IN_CATALOGS:
+    if viewer is None or kind not in IN_CATALOGS or not 0 < extra <= MOST_EXTRA:
         return address_of(metalake, kind, full_name)
     cuts = [len(parts)] if kind is Kind.SCHEMA else range(2, len(parts))
     spelled = [[parts[0], *("%2E".join(some) for some in (parts[1:cut], parts[cut:]) if some)] for cut in cuts]
     readings = [address_of(metalake, kind, ".".join(each)) for each in spelled]
-    if len(readings) == 1:
-        return readings[0]
-    there = {each: nodes for each in readings if (nodes := finder().find(each, viewer))}
-    seen = [each for each, nodes in there.items() if viewer and policy.sees(viewer, Located(nodes=tuple(nodes)))]
+    seen = [
+        each
+        for each in readings
+        if (nodes := finder().find(each, viewer)) and policy.sees(viewer, Located(nodes=tuple(nodes)))
+    ]
     if len(seen) > 1:
         ways = " and ".join(f"{each.leaf!r} in schema {logical(each.schema or '')!r}" for each in seen)
         raise Invalid(f"{full_name} may be {ways}: write a dot inside a name as its percent escape, 2E.", kind="object")
-    if len(there) > 1 and viewer is None:
-        raise missing(kind, parts, error_kind="object")
-    return next(iter((*seen, *there, *readings)))
+    return seen[0] if seen else address_of(metalake, kind, full_name)
 
 
 def find_metalake(name: str) -> Located | None:
