@@ -149,11 +149,11 @@ class CatalogStore(Surface):
         """Raise Invalid if two schemas of its system would have the same name in a catalog to be made."""
 
     @abstractmethod
-    def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
-        """Why names in its own system keep a flat catalog from becoming nested, and a note on what was not checked.
+    def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> list[str]:
+        """Why names in its own system keep a flat catalog from becoming nested, in sentences.
 
-        Both in sentences; `divided` are names of its schemas here that have the separator in them. Not for use in a
-        transaction.
+        `divided` are names of its schemas here that have the separator in them. Not for use in a transaction. Raises
+        ProviderUnavailable if the system does not name all that it has.
         """
 
     @abstractmethod

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from django.db.models import F
 
 from authz.actor import Actor
 from catalogs.services.nesting import PROPERTY, SHOWN, divided_conflicts
 from catalogs.services.opening import provider_at
-from metalake.errors import Invalid, MetalakeError, NotFound, ProviderUnavailable
+from metalake.errors import Invalid, NotFound, ProviderTimeout, ProviderUnavailable
 from metalake.hierarchy import HierarchicalSchema, configured_separator
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -21,31 +23,27 @@ from providers.base import Provider
 from providers.deadline import require_time
 from providers.schema_names import encode_path
 
-MOST = 5_000  # schemas that are read
 
-
-def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
-    """Why a flat catalog cannot become nested, a sentence each; and a note on what could not be checked."""
+def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> list[str]:
+    """Why a flat catalog cannot become nested, a sentence each. Raises ProviderUnavailable if it cannot be asked."""
     provider = provider_at(catalog)
     if provider.names.nests_there or not provider.keeps_outside(Kind.SCHEMA):
-        return divided_conflicts(divided), ""
-    names, note = _names(actor, catalog, provider)
+        return divided_conflicts(divided)
+    names = _names(actor, catalog, provider)
     odd = {*divided, *(name for name in names if configured_separator() in name)}
     provider.properties[PROPERTY] = "true"
-    return [*divided_conflicts(odd), *_read_otherwise(provider, set(names) - odd), *_made_one(provider, names)], note
+    return [*divided_conflicts(odd), *_read_otherwise(provider, set(names) - odd), *_made_one(provider, names)]
 
 
 def require_no_clash(provider: Provider, metalake_id: int) -> None:
     """Raise Invalid if two schemas of its system would have the same path in a catalog to be made.
 
-    If the system cannot be asked now, nothing is raised: of two schemas with one path, the later one is left out.
+    Raises ProviderUnavailable if the system cannot be asked now, since the answer is unknown then.
     """
     if not provider.names.nests_here:
         return
-    try:
-        names = remote.trial(provider, lambda: list(_there(provider)), metalake_id=metalake_id)
-    except MetalakeError:
-        return
+    with _explained(provider.label):
+        names = remote.trial(provider, lambda: list(_there(provider)), remote.TOTAL, metalake_id=metalake_id)
     if clashes := _made_one(provider, names):
         raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(clashes[:SHOWN])}", kind=Kind.CATALOG)
 
@@ -82,28 +80,34 @@ def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: Hier
 # Names that cannot stay apart
 
 
-def _names(actor: Actor, catalog: Located, provider: Provider) -> tuple[list[str], str]:
-    """The names in the system, asked now or, if it does not answer, from the mirrors; and a note."""
-    names: list[str] = []
-    try:
+def _names(actor: Actor, catalog: Located, provider: Provider) -> list[str]:
+    """All names in the system, as of now. Raises ProviderUnavailable."""
+    names, until = list[str](), time.monotonic() + remote.TOTAL
+    with _explained(provider.label):
         for page in pages(actor, catalog, provider, "list_schemas"):
-            names += [mirror.provider_levels(remote)[0] for remote in page]
-            if len(names) > MOST:
-                return names[:MOST], f"Only the first {MOST:,} schemas were looked at."
+            names += [mirror.provider_levels(each)[0] for each in page]
+            if time.monotonic() > until:
+                raise ProviderTimeout(f"It did not list all in {remote.TOTAL:.0f} seconds.", kind=Kind.CATALOG)
+    return names
+
+
+@contextmanager
+def _explained(label: str) -> Iterator[None]:
+    """An outside system that does not say which schemas it has is told as the reason why nothing nests."""
+    try:
+        yield
     except ProviderUnavailable as failure:
-        known = mirror.of_schemas(catalog.id)
-        names = [row.levels[0] for row in known.only("wire_name")]
-        return names, f"{provider.label} was not asked, so this is about what it last said. {failure.message}"
-    return names, ""
+        unknown = f"{PROPERTY!r} is not switched on, since {label} must say first which schemas it has."
+        failure.message = f"{unknown} {failure.message}"
+        raise
 
 
 def _there(provider: Provider) -> Iterator[str]:
     """The names in the system of a catalog that has no row yet."""
-    page, seen = provider.schemas.list(), 0
+    page = provider.schemas.list()
     while True:
-        seen += len(page.items)
         yield from (mirror.provider_levels(remote)[0] for remote in page.items)
-        if page.next is None or seen > MOST:
+        if page.next is None:
             return
         require_time()  # nobody waits for it any more, and pages may go round
         page = provider.schemas.list(page.next)

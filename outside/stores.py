@@ -60,7 +60,7 @@ class OutsideCatalogs(CatalogStore):
     def require_no_clash(self, provider: Provider, metalake_id: int) -> None:
         nesting.require_no_clash(provider, metalake_id)
 
-    def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
+    def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> list[str]:
         return nesting.conflicts(actor, catalog, divided)
 
     def flattening_conflicts(self, catalog_id: int) -> list[str]:

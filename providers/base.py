@@ -118,6 +118,10 @@ class Provider:
             raise Invalid(f"Property {fault['loc'][0]!r} {complaint(fault)}.", kind="catalog") from None
 
     @classmethod
+    def check_given(cls, properties: Mapping[str, str]) -> None:
+        """Raise Invalid for a property that asks for what this provider is not; not for what a catalog has already."""
+
+    @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties to store for a new catalog, with the defaults that must not change for it later."""
         return dict(properties)

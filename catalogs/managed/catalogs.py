@@ -18,8 +18,8 @@ class ManagedCatalogs(CatalogStore):
     def require_no_clash(self, provider: Provider, metalake_id: int) -> None:
         pass
 
-    def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> tuple[list[str], str]:
-        return [], ""
+    def nesting_conflicts(self, actor: Actor, catalog: Located, divided: Collection[str]) -> list[str]:
+        return []
 
     def flattening_conflicts(self, catalog_id: int) -> list[str]:
         return []

@@ -157,6 +157,7 @@ def check_registration(name: str, type_: str, provider: str | None, properties: 
     require_values(properties, kind=Kind.CATALOG)
     chosen = provider_class(provider)
     chosen.check(properties)
+    chosen.check_given(properties)
     return chosen
 
 
@@ -329,6 +330,7 @@ def _check_new_properties(row: Catalog, before: dict[str, str]) -> dict[str, str
     masked = {key for key, value in row.properties.items() if value == MASK}
     opened = vault.opened(row.pk, row.properties)
     chosen.check(opened)
+    chosen.check_given({key: value for key, value in row.properties.items() if before.get(key) != value})
     opened = chosen.completed(row.pk, opened)
     row.properties = mask(opened, chosen.settings.declares_secret() | dict.fromkeys(masked, True))
     nested = row.properties.get(nesting.PROPERTY) == "true"

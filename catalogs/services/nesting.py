@@ -9,7 +9,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.models import Catalog, Schema
 from catalogs.stores import catalog_store_of, store_for
-from metalake.errors import Invalid
+from metalake.errors import Invalid, ProviderUnavailable
 from metalake.hierarchy import configured_separator
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -20,7 +20,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Check:
-    """Up to SHOWN conflicts, one sentence each; `note` says what could not be checked."""
+    """Up to SHOWN conflicts, one sentence each; `note` says why the catalog's system could not be asked."""
 
     conflicts: list[str]
     note: str = ""
@@ -32,15 +32,20 @@ def check(actor: Actor, catalog: Located) -> Check:
     if catalog.nested:
         return Check([])
     names = divided(catalog.id)
-    conflicts, note = store_for(catalog, Kind.CATALOG).nesting_conflicts(actor, catalog, names)
-    return Check((conflicts or divided_conflicts(names))[:SHOWN], note)
+    try:
+        conflicts = store_for(catalog, Kind.CATALOG).nesting_conflicts(actor, catalog, names)
+    except ProviderUnavailable as failure:
+        return Check(divided_conflicts(names), failure.message)
+    return Check((conflicts or divided_conflicts(names))[:SHOWN])
 
 
 def require_nestable(actor: Actor, catalog: Located) -> None:
-    """Raise Invalid if names in its system keep a catalog from becoming nested. Not for use in a transaction."""
+    """Raise Invalid if names in its system keep a catalog from becoming nested, ProviderUnavailable if it does not
+    tell them all. Not for use in a transaction.
+    """
     if catalog.nested:
         return
-    conflicts, _ = store_for(catalog, Kind.CATALOG).nesting_conflicts(actor, catalog, divided(catalog.id))
+    conflicts = store_for(catalog, Kind.CATALOG).nesting_conflicts(actor, catalog, divided(catalog.id))
     if conflicts:
         raise Invalid(f"{PROPERTY!r} cannot be switched on: {' '.join(conflicts[:SHOWN])}", kind=Kind.CATALOG)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -9,11 +10,19 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from formats.iceberg import locations, storage
+from metalake.errors import Invalid
 from metalake.kinds import Kind
+from metalake.wire import quote
 from providers.base import Offer, Storage
 from providers.metadata_files import MetadataFiles
 from providers.places import Placed, PlacedSettings, own_warehouse
 from providers.reaching.storage import parse_storage
+
+BACKEND = re.compile(r"(?:gravitino[.]bypass[.])?catalog[-_.]backend", re.IGNORECASE)  # another catalog's tables
+INSTEAD = {
+    "hive": "Iceberg tables in a Hive Metastore are in catalogs of the provider 'hive'.",
+    "glue": "Iceberg tables in AWS Glue are in catalogs of the provider 'glue'.",
+}
 
 
 class IcebergSettings(PlacedSettings):
@@ -29,6 +38,18 @@ class IcebergProvider(Placed):
     label = "Apache Iceberg"
     settings = IcebergSettings
     immutable: ClassVar[Mapping[str, str]] = {"warehouse": "tables are in it already"}
+
+    @classmethod
+    def check_given(cls, properties: Mapping[str, str]) -> None:
+        for key, value in properties.items():
+            backend = value.strip().lower()
+            if BACKEND.fullmatch(key.strip()) and backend != "metalake":
+                elsewhere = INSTEAD.get(backend, "The providers 'hive' and 'glue' have tables elsewhere, no other yet.")
+                raise Invalid(
+                    f"Property {key!r} is {quote(value)}: the tables of lakehouse-iceberg are in this server's own "
+                    f"catalog, so leave it out or say 'metalake'. {elsewhere}",
+                    kind=Kind.CATALOG,
+                )
 
     @classmethod
     def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:

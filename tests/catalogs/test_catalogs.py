@@ -166,3 +166,25 @@ def test_trying_a_catalogs_connection_keeps_nothing(admin: Caller, mia: Caller) 
     assert admin.get(f"{P}/lake")["catalog"] == before
     give("mia", Kind.CATALOG, "lake", "use_catalog")
     assert mia.post(f"{P}/lake/testConnection").error[:2] == (403, 1008)
+
+
+@pytest.mark.parametrize("key", ["catalog-backend", "Catalog-Backend", "gravitino.bypass.catalog-backend"])
+def test_another_catalog_s_tables_are_not_promised(admin: Caller, key: str) -> None:
+    for backend in ("hive", "Glue", "rest", "jdbc"):
+        for path in (P, f"{P}/testConnection"):
+            refused = admin.post(path, ask(properties={key: backend}))
+            assert refused.error[:2] == (400, 1001)
+            assert f"{key!r} is {backend!r}" in refused.message
+    assert "catalogs of the provider 'glue'" in admin.post(P, ask(properties={key: "GLUE"})).message
+    assert admin.post(P, ask(properties={key: "metalake"})).status == 200
+    assert admin.put(f"{P}/sea", update("setProperty", property=key, value="hive")).error[:2] == (400, 1001)
+
+
+def test_a_catalog_that_has_such_a_property_goes_on(admin: Caller) -> None:
+    admin.post(P, ask())
+    row = Catalog.objects.get(name="sea")
+    row.properties |= {"catalog-backend": "hive"}
+    row.save(update_fields=["properties"])
+    assert admin.get(f"{P}/sea")["catalog"]["properties"]["catalog-backend"] == "hive"
+    assert admin.put(f"{P}/sea", update("setProperty", property="team", value="data")).status == 200
+    assert admin.put(f"{P}/sea", update("removeProperty", property="catalog-backend")).status == 200

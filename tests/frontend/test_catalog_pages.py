@@ -295,11 +295,11 @@ def test_conflicts_are_shown_before_a_catalog_becomes_nested(admin: Client, ids:
     assert Catalog.objects.get(pk=found.id).nested
 
 
-def test_a_silent_system_is_judged_by_what_it_last_said(ids: Ids, world: World) -> None:
+def test_a_silent_system_is_told_as_the_reason(admin: Client, ids: Ids, world: World) -> None:
     found = add_outside(world)
-    world.put_schema("sales_x001f_apac")
-    refresh.carry_on(refresh.begin(found.id, here=True).pk)
     world.fail("list_schemas", "denied")
     checked = nesting.check(actor("admin"), found)
-    assert checked.conflicts == ["Schema sales_x001f_apac would be read as sales:apac."]
-    assert "was not asked" in checked.note and "no such key" in checked.note
+    assert "must say first which schemas it has" in checked.note and "no such key" in checked.note
+    world.fail("list_schemas", "denied")
+    page = admin.get(f"/catalogs/{found.id}/nesting").content.decode()
+    assert "must say first" in page and "Nothing stands in the way" not in page

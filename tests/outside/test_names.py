@@ -9,10 +9,15 @@ import pytest
 
 from authz.actor import Actor
 from catalogs.models import Catalog, Mirror, Tombstone
+from catalogs.services import catalogs
+from catalogs.services.changes import Alteration
+from metalake.errors import ProviderUnavailable
 from metalake.models import Securable
 from outside import refresh
+from providers import remote
 from tests.catalogs.callers import Caller, segment, update
-from tests.providers.world import World
+from tests.providers import world
+from tests.providers.world import World, fresh
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]
 
@@ -27,6 +32,10 @@ def names(answer: Any) -> list[str]:
 
 def nested(value: str) -> dict[str, str]:
     return update("setProperty", property=NESTED, value=value)
+
+
+def switch_on(actor: Actor) -> None:
+    catalogs.alter_catalog(actor, "demo", "flat", Alteration(properties=((NESTED, "true"),)))
 
 
 @pytest.fixture
@@ -64,11 +73,29 @@ def test_two_names_that_would_be_one_path(plain: str, admin: Caller, flat_world:
     assert "north-gates and north_x002d_gates would be one schema." in refused.message
 
 
-def test_what_was_last_seen_decides_where_the_system_is_away(plain: str, admin: Caller, flat_world: World) -> None:
-    flat_world.put_schema("gates_x001f_north")
+def test_a_system_that_names_no_schemas_refuses(actor: Actor, plain: str, admin: Caller, flat_world: World) -> None:
+    flat_world.put_schema("flights")
     admin.get(f"{plain}/schemas")
     flat_world.fail("list_schemas", *["down"] * 9)
-    assert "would be read as gates:north" in admin.put(plain, nested("true")).message
+    with pytest.raises(ProviderUnavailable) as refused:
+        switch_on(actor)
+    assert "must say first which schemas it has" in refused.value.message
+    assert not Catalog.objects.get(name="flat").nested
+
+
+def test_all_schemas_are_asked_for_and_not_for_long(
+    actor: Actor, plain: str, admin: Caller, flat_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with flat_world.open() as state:
+        made = fresh({"comment": None, "properties": {}})
+        state["schemas"] |= {f"s{number:05}": made for number in range(5_100)}
+    flat_world.put_schema("z_x001f_last")
+    monkeypatch.setattr(world, "PAGE", 1_000)
+    assert "z_x001f_last would be read as z:last" in admin.put(plain, nested("true")).message
+    monkeypatch.setattr(remote, "TOTAL", 0.0)
+    with pytest.raises(ProviderUnavailable) as refused:
+        switch_on(actor)
+    assert "did not list all" in refused.value.message
 
 
 def test_other_alterations_ask_nobody(plain: str, admin: Caller, flat_world: World) -> None:
@@ -98,7 +125,10 @@ def test_a_new_catalog_of_a_system_that_is_away(actor: Actor, admin: Caller, tmp
     world = World(tmp_path / "airport.json")
     world.fail("list_schemas", "down")
     asked = {"name": "airport", "type": "RELATIONAL", "provider": "memory-flat"}
-    assert admin.post(CATALOGS, asked | {"properties": {"world": str(world.path), NESTED: "true"}}).status == 200
+    properties = {"world": str(world.path), NESTED: "true"}
+    with pytest.raises(ProviderUnavailable):
+        catalogs.create_catalog(actor, "demo", "airport", "relational", "memory-flat", None, properties)
+    assert admin.post(CATALOGS, asked | {"properties": {"world": str(world.path)}}).status == 200, "flat as before"
 
 
 def test_a_nested_one_whose_names_are_spelt_there_stays_nested(actor: Actor, admin: Caller, flat_world: World) -> None:
