@@ -20,16 +20,17 @@ from catalogs.services.changes import Alteration, row_of
 from catalogs.services.holding import hold_each
 from catalogs.services.opening import provider_at
 from formats.native import changes
-from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
+from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located, logical
 from metalake.models import Securable, new_id
 from outside import intents, mirror, nesting
 from outside.calls import pages
+from outside.emptiness import bury_gone_schemas, not_empty, tables_gone
 from outside.intents import Draft, Work, step
 from outside.mirror_schemas import meet_schemas
-from outside.reading import LOOKS, bury_if_gone, catalog_of, current, listed_since, mirror_of, names_to_show
+from outside.reading import bury_if_gone, catalog_of, current, listed_since, mirror_of, names_to_show
 from outside.work import alteration, alteration_work, drop_work, files_kept, names_on, recheck, retry_on_conflict
 from providers.answers import Remote
 from providers.base import Provider
@@ -269,11 +270,11 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
     chains.check_cascade(schema, cascade)
     provider, steps, gone = provider_at(schema), [], list[int]()
     if not cascade:
-        _bury_gone_schemas(actor, schema, provider)
+        bury_gone_schemas(actor, schema, provider)
     if Mirror.objects.filter(pk=schema.id).exists():
         mirrored = current(actor, schema, provider, force=True)  # never a namesake made outside
         if not cascade:
-            gone = _tables_gone(actor, schema, provider, mirrored.levels)
+            gone = tables_gone(actor, schema, provider, mirrored.levels)
         steps = [step("drop_schema", schema=mirrored.levels, identity=mirrored.identity, cascade=cascade)]
 
     def decide(actor: Actor) -> Draft:
@@ -281,7 +282,7 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
         for each in steps:
             each["arguments"]["by_owner"] = places.may_choose(actor, fresh)
         if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
-            raise _not_empty(fresh)
+            raise not_empty(fresh)
         if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):
             raise Conflict(f"Schema {fresh.path.logical()} was given its place meanwhile; try again.", kind="schema")
         return Draft(
@@ -296,34 +297,6 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
         )
 
     return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(schema, Lock.MOVES)])))
-
-
-def _bury_gone_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
-    """Bury the schemas inside that are gone. Raises NotEmpty if one exists, there or only here."""
-    inside = Schema.objects.filter(parent_id=schema.id)
-    mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
-    for pk in inside.values_list("pk", flat=True):
-        if pk not in mirrors or not bury_if_gone(actor, schema, provider, mirrors[pk]):
-            raise _not_empty(schema)
-
-
-def _tables_gone(actor: Actor, schema: Located, provider: Provider, levels: list[str]) -> list[int]:
-    """The ids of table rows, all gone outside, that go with the schema. Raises NotEmpty if the system has any table.
-
-    A listing may lack tables that were just made, so the newest ones are asked for by name.
-    """
-    if any(page for page in pages(actor, schema, provider, "list_tables", schema=levels)):
-        raise _not_empty(schema)
-    rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
-    gone = list(rows.order_by("-securable__create_time", "-pk").values_list("pk", flat=True))
-    for mirrored in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=gone[:LOOKS]):
-        if not bury_if_gone(actor, schema, provider, mirrored):
-            raise _not_empty(schema)
-    return gone
-
-
-def _not_empty(schema: Located) -> NotEmpty:
-    return NotEmpty(f"Schema {schema.path.logical()} is not empty.", kind=Kind.SCHEMA)
 
 
 intents.register("drop_schema", drop_work(operations.DROP_SCHEMA))

@@ -162,6 +162,24 @@ def test_one_that_holds_something_there_is_not(actor: Actor, admin: Caller, worl
     assert names(admin.get(f"{DEEP}/schemas/flights/tables")) == ["day07"]
 
 
+def test_the_catalog_s_owner_hears_what_the_settings_hide(
+    actor: Actor, admin: Caller, mia: Caller, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryTables, "hides_some", True)
+    monkeypatch.setattr(MemoryTables, "shows", lambda self, table: table.name == "day")
+    give("mia", Kind.METALAKE, "demo", "use_catalog", "use_schema", "create_schema")
+    mia.post(f"{DEEP}/schemas", {"name": "flights"})
+    for name in ("planes", "gates", "weather", "staff"):
+        world.put_table("flights", name)
+    hers, his = (one.delete(f"{DEEP}/schemas/flights") for one in (mia, admin))
+    assert hers.error == his.error == (409, 1005, "NonEmptySchemaException")
+    assert hers.message == "Schema flights is not empty."
+    hides = "It holds 4 tables that the catalog's table-type-filter hides: gates, planes, staff, weather."
+    assert his.message == f"{hers.message} {hides}"
+    world.put_table("flights", "day")
+    assert admin.delete(f"{DEEP}/schemas/flights").message == hers.message, "which a list shows"
+
+
 @pytest.mark.store
 def test_a_listing_that_does_not_know_yet_is_not_believed(
     actor: Actor, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch

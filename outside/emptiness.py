@@ -1,0 +1,62 @@
+"""Whether an outside schema is empty, so that it may be dropped: what lies in it here, and in its own system."""
+
+from __future__ import annotations
+
+from authz.actor import Actor
+from catalogs.models import Mirror, Schema
+from catalogs.services import places
+from metalake.errors import NotEmpty
+from metalake.kinds import Kind, Slot
+from metalake.lineage import Located
+from outside.calls import pages
+from outside.reading import LOOKS, bury_if_gone
+from providers.base import Provider
+
+MOST_COUNTED, SHOWN = 1_000, 20  # hidden tables that a refusal counts and names
+
+
+def bury_gone_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
+    """Bury the schemas inside that are gone. Raises NotEmpty if one exists, there or only here."""
+    inside = Schema.objects.filter(parent_id=schema.id)
+    mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
+    for pk in inside.values_list("pk", flat=True):
+        if pk not in mirrors or not bury_if_gone(actor, schema, provider, mirrors[pk]):
+            raise not_empty(schema)
+
+
+def tables_gone(actor: Actor, schema: Located, provider: Provider, levels: list[str]) -> list[int]:
+    """The ids of table rows, all gone outside, that go with the schema. Raises NotEmpty if the system has any table.
+
+    A listing may lack tables that were just made, so the newest ones are asked for by name.
+    """
+    _require_none_there(actor, schema, provider, levels)
+    rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
+    gone = list(rows.order_by("-securable__create_time", "-pk").values_list("pk", flat=True))
+    for mirrored in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=gone[:LOOKS]):
+        if not bury_if_gone(actor, schema, provider, mirrored):
+            raise not_empty(schema)
+    return gone
+
+
+def _require_none_there(actor: Actor, schema: Located, provider: Provider, levels: list[str]) -> None:
+    """Raise NotEmpty if the system has a table or view; the catalog's owner hears of those that the settings hide."""
+    hidden, tells = list[str](), places.may_choose(actor, schema)
+    for page in pages(actor, schema, provider, "list_tables", schema=levels):
+        shown = [each for each in page if each.kind != Kind.TABLE or provider.tables.shows(each)]
+        if shown or (page and not tells):
+            raise not_empty(schema)
+        hidden += [each.name for each in page]
+        if len(hidden) >= MOST_COUNTED:
+            break
+    if hidden:
+        raise not_empty(schema, _hidden(hidden, provider.tables.hidden_by))
+
+
+def _hidden(names: list[str], by: str) -> str:
+    count = f"{len(names):,}{' or more' if len(names) >= MOST_COUNTED else ''} table{'s' * (len(names) > 1)}"
+    more = ", and others" if len(names) > SHOWN else ""
+    return f" It holds {count} that the catalog's {by} hides: {', '.join(sorted(names)[:SHOWN])}{more}."
+
+
+def not_empty(schema: Located, why: str = "") -> NotEmpty:
+    return NotEmpty(f"Schema {schema.path.logical()} is not empty.{why}", kind=Kind.SCHEMA)
