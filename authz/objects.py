@@ -5,7 +5,7 @@ The room that has those tables registers a Finder at start; metalakes and roles 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol, TypeVar
 
@@ -28,7 +28,14 @@ class Finder(Protocol):
     def find(self, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
         """The object with all above it, the metalake first; None if it is missing.
 
-        A miss runs the queries that refusing a hidden object to the asker runs, so that timing does not differ.
+        What only an outside system has is met on behalf of the asker, as a load meets it. A miss runs the queries that
+        refusing a hidden object to the asker runs, so that timing does not differ.
+        """
+
+    def meet(self, actor: Actor, addresses: Sequence[Address]) -> bool:
+        """Have outside systems asked for objects without a row that the actor may load or grant on; whether any is met.
+
+        Nothing is asked in a transaction. Raises ProviderUnavailable.
         """
 
     def ids_of(self, metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
@@ -123,6 +130,23 @@ def find_object(
         located = Located(nodes=tuple(nodes)) if nodes else None
     if located is None:
         raise missing(address.kind, address.names, error_kind="object")
+    return located
+
+
+def meet(actor: Actor, metalake: str, addresses: Sequence[Address]) -> None:
+    """Before a change that names these objects: those that only an outside system has get their rows."""
+    top = find_metalake(metalake)
+    absent = [address for address, id in _ids_of(top.id, addresses).items() if id is None] if top and addresses else []
+    if absent:
+        finder().meet(actor, absent)
+
+
+def locate_met(actor: Actor, top: Located, addresses: Collection[Address]) -> dict[Address, Located]:
+    """As `locate_all`, with what only an outside system has, as far as the actor may load it or grant on it."""
+    located = locate_all(top, addresses)
+    absent = [address for address in addresses if address not in located]
+    if absent and finder().meet(actor, absent):
+        located |= locate_all(top, absent)
     return located
 
 

@@ -10,6 +10,7 @@ from authz.actor import Actor
 from catalogs.lookup import miss, nearest
 from catalogs.lookup_statement import schema_keys
 from catalogs.models import Catalog
+from catalogs.services import finding
 from metalake.hierarchy import configured_separator, split_logical
 from metalake.kinds import IN_CATALOGS, LEAVES, Kind, slot_of
 from metalake.lineage import Address, Node
@@ -20,7 +21,8 @@ _HERE = frozenset({Kind.CATALOG, *IN_CATALOGS})
 def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     """The lineage of an object, or None, in one statement.
 
-    With an asker, a miss makes the statements of a refusal too, so that both take as long.
+    With an asker, an object that only an outside system has is met, and a miss makes the statements of a refusal too,
+    so that both take as long.
     """
     if address.kind not in _HERE:
         return None
@@ -28,8 +30,14 @@ def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     if located and located.kind == address.kind:
         return located.nodes
     if asker is not None:
+        if not connection.in_atomic_block and finding.is_met(asker, address, located):
+            return find(address)
         miss(asker, address, located)
     return None
+
+
+def meet(actor: Actor, addresses: Sequence[Address]) -> bool:
+    return not connection.in_atomic_block and finding.meet(actor, addresses)
 
 
 def ids_of(metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:

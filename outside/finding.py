@@ -1,29 +1,28 @@
-"""Look for outside objects without a row; such an object gets its row when an actor who may see it asks for it."""
+"""Look for outside objects without a row; one gets its row when an actor asks for it who may load it or grant on it."""
 
 from __future__ import annotations
 
 from django.utils import timezone
 
-from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import chains
+from catalogs.services.finding import may_look
 from catalogs.services.opening import provider_at
 from metalake.errors import Invalid, NotFound, Unsupported
-from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
-from metalake.lineage import Located, Node, SchemaName
+from metalake.lineage import Located, SchemaName
 from outside import mirror, nesting
 from outside.calls import levels_of, load_leaf, load_schema
 from outside.mirror_schemas import meet_schemas
 
 
 def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
-    """Look for a schema outside and make its row; whether it exists. Only for an actor who could load it."""
+    """Look for a schema outside and make its row; whether it exists. Only for an actor who may look for it."""
     try:
         path = chains.path_in(catalog, name)
     except (Invalid, Unsupported):
         return False
-    if not policy.permits(actor, operations.LOAD_SCHEMA, _as_if(catalog, Kind.SCHEMA, path)):
+    if not may_look(actor, catalog, Kind.SCHEMA, path.leaf):
         return False
     provider = provider_at(catalog)
     try:
@@ -43,7 +42,7 @@ def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
 
 def meet_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
     """As `meet_schema`, for an object in a schema; a table that the catalog's settings hide counts as missing."""
-    if not policy.permits(actor, operations.load_of(kind), _as_if(schema, kind)):
+    if not may_look(actor, schema, kind):
         return False
     provider = provider_at(schema)
     name = provider.names.folded(name)
@@ -59,10 +58,3 @@ def meet_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
         return False
     mirror.meet_leaves(kind, schema, [remote], asked_at)
     return remote.kind == kind
-
-
-def _as_if(container: Located, kind: Kind, path: HierarchicalSchema | None = None) -> Located:
-    """The lineage that an outside object below would have, with the catalog's owner as its owner."""
-    owner = container.catalog
-    node = Node(0, kind, path.leaf if path else "", owner.owner_user_id, owner.owner_group_id)
-    return container.below(node)

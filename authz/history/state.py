@@ -60,8 +60,11 @@ class State(Protocol):
     def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
         """Raises NotFound and Invalid of kind "object"; `asker` as for find_object."""
 
-    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
-        """The objects at these addresses, in as many statements as one takes; misses are left out."""
+    def locate_all(self, addresses: Collection[Address], asker: Actor | None = None) -> dict[Address, Located]:
+        """The objects at these addresses, in as many statements as one takes; misses are left out.
+
+        What only an outside system has now is met on behalf of the asker.
+        """
 
     def same(self, on: Located) -> Located:
         """An object that was located by its id, as it is in this state. Raises NotFound of kind "object"."""
@@ -102,8 +105,8 @@ class Now:
     def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
         return objects.find_object(self.top.name, kind, full_name, asker)
 
-    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
-        return objects.locate_all(self.top, addresses)
+    def locate_all(self, addresses: Collection[Address], asker: Actor | None = None) -> dict[Address, Located]:
+        return objects.locate_met(asker, self.top, addresses) if asker else objects.locate_all(self.top, addresses)
 
     def same(self, on: Located) -> Located:
         return on

@@ -11,7 +11,7 @@ from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Role
-from authz.objects import by_ids, find_object, find_objects, id_of, ids_at
+from authz.objects import by_ids, find_object, find_objects, id_of, ids_at, meet
 from authz.services import entries, publishing
 from authz.services.authority import may_lift, require_give, require_lift
 from authz.services.changing import change, event, publish_events
@@ -149,6 +149,7 @@ def override_role(
     The actor needs the right to assign roles, to grant what is added, and to lift each DENY that is removed.
     """
     asked = entries.read_asks(actor, metalake, overrides)
+    meet(actor, metalake, list(asked))
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.ASSIGN_ROLES, top)

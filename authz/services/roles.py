@@ -16,7 +16,7 @@ from authz.callers.accounts import account_of
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Member, Role, unended
 from authz.name_rules import check_properties, check_role_name
-from authz.objects import by_ids, find_object, find_objects, ids_at
+from authz.objects import by_ids, find_object, find_objects, ids_at, meet
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
 from authz.services.changing import change, enter, event, publish_events
@@ -75,6 +75,7 @@ def create_role(
     check_role_name(name)
     check_properties(properties)
     asked = entries.read_asks(actor, metalake, securables)
+    meet(actor, metalake, list(asked))
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.CREATE_ROLE, top)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import islice
+from time import monotonic
 from typing import TypeVar
 
 from authz import operations, policy
@@ -14,10 +18,11 @@ from catalogs.lookup import nearest
 from catalogs.stores import store_for
 from metalake import read_ahead
 from metalake.errors import NotFound, Unsupported
-from metalake.kinds import Kind
+from metalake.kinds import IN_CATALOGS, Kind
 from metalake.lineage import Address, Located, Node, missing
 
 T = TypeVar("T")
+LOOKS, MOST_CONTAINERS, SECONDS = 10, 20, 30.0  # of one request about many names
 
 
 def find(actor: Actor, address: Address) -> Located:
@@ -28,10 +33,57 @@ def find(actor: Actor, address: Address) -> Located:
     nearest_one = nearest(address)
     if nearest_one is not None and lookup.is_whole(address, nearest_one):
         return nearest_one
-    if nearest_one is None or nearest_one.disabled or not _meet(actor, nearest_one, address):
+    if not is_met(actor, address, nearest_one):
         raise lookup.miss(actor, address, nearest_one)
-    read_ahead.forget()  # it was read before the object was met
     return lookup.find(actor, address)
+
+
+def is_met(actor: Actor, address: Address, nearest_one: Located | None) -> bool:
+    """Have the stores look for an object that has no row yet; whether it has one now. Not for use in a transaction."""
+    if nearest_one is None or lookup.is_whole(address, nearest_one) or nearest_one.disabled:
+        return False
+    if not _meet(actor, nearest_one, address):
+        return False
+    read_ahead.forget()  # it was read before the object was met
+    return True
+
+
+def meet(actor: Actor, addresses: Iterable[Address]) -> bool:
+    """Have the stores look for objects that have no row yet, as `find` does for one; whether any may have one now.
+
+    Up to LOOKS names in one container are asked for one by one, more by its listing; MOST_CONTAINERS at most, and for
+    SECONDS, after which the others stay unmet. Not for use in a transaction. Raises ProviderUnavailable.
+    """
+    inside = defaultdict[Address, list[Address]](list)
+    for address in addresses:
+        if address.kind in IN_CATALOGS:
+            inside[address.of_catalog() if address.leaf is None else address.of_schema()].append(address)
+    until, any_met = monotonic() + SECONDS, False
+    for container, some in islice(inside.items(), MOST_CONTAINERS):
+        if monotonic() > until:
+            break
+        for address in some if len(some) <= LOOKS else some[:1]:
+            any_met |= is_met(actor, address, nearest(address))
+        if len(some) > LOOKS:
+            any_met |= _list(actor, nearest(container), {address.kind for address in some})
+    return any_met
+
+
+def _list(actor: Actor, container: Located | None, kinds: Iterable[Kind]) -> bool:
+    if container is None or container.disabled:
+        return False
+    for kind in kinds:
+        with suppress(NotFound, Unsupported):
+            if may_look(actor, container, kind):
+                store_for(container, kind).listing(actor, container, refresh=True)
+    return True
+
+
+def may_look(actor: Actor, container: Located, kind: Kind, name: str = "") -> bool:
+    """Whether the actor could load an object of this kind there, or grant on it, if it were the catalog's owner's."""
+    owner = container.catalog
+    as_if = container.below(Node(0, kind, name, owner.owner_user_id, owner.owner_group_id))
+    return any(policy.permits(actor, asked, as_if) for asked in (operations.load_of(kind), operations.grant_on(kind)))
 
 
 def find_schema(actor: Actor, address: Address) -> Located:
