@@ -1,7 +1,8 @@
 """AWS Glue, S3 and STS over HTTP: moto's server with what it lacks of Glue, and faults at the turn of a switch.
 
-Added to moto: pages with tokens, no more than Glue gives at once; UpdateTable refuses a stale VersionId and obeys
-SkipArchive; names fold to lower case; each CatalogId is a catalog of its own; a fresh table has an UpdateTime.
+Added to moto: texts that AWS documents as too long, or with characters that it does not take, are refused; pages with
+tokens, no more than Glue gives at once; UpdateTable refuses a stale VersionId and obeys SkipArchive; names fold to
+lower case; each CatalogId is a catalog of its own; a fresh table has an UpdateTime.
 
 What it does not prove: signatures and rights (any key may do anything), Lake Formation, quotas and the sizes that Glue
 refuses, the order of its lists, Expression and partition filters as Glue reads them, OpenTableFormatInput, tables
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -31,6 +33,7 @@ Environ = dict[str, Any]
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ACCESS_KEY, SECRET_KEY = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 ANY = "*"
+WRITES = ("CreateDatabase", "UpdateDatabase", "CreateTable", "UpdateTable", "CreatePartition")
 
 
 class Fault(Enum):
@@ -169,6 +172,10 @@ def with_faults(application: Callable[..., Iterable[bytes]], glue: Glue) -> Call
         if environ["PATH_INFO"].startswith("/moto-api"):
             return application(environ, start_response)
         glue.calls.append((operation, parameters))
+        if operation in WRITES and (wrong := next(_broken(_inputs(operation), parameters, ""), "")):
+            start_response("400 Bad Request", [("Content-Type", "application/x-amz-json-1.1")])
+            message = f"1 validation error detected: Value at '{wrong}' failed to satisfy constraint"
+            return [json.dumps({"__type": "InvalidInputException", "message": message}).encode()]
         rule = Rule(operation, Fault.EXPIRED) if _access_key(environ) in glue.expired else glue.next_fault(operation)
         if rule is None:
             return application(environ, start_response)
@@ -198,6 +205,32 @@ def with_faults(application: Callable[..., Iterable[bytes]], glue: Glue) -> Call
         raise ConnectionResetError(rule.fault.name)
 
     return answer
+
+
+@cache
+def _inputs(operation: str) -> Any:
+    from botocore.session import get_session
+
+    return get_session().get_service_model("glue").operation_model(operation).input_shape
+
+
+def _broken(shape: Any, given: Any, place: str) -> Iterator[str]:
+    """The places of texts that are longer than AWS takes, or have characters that it does not take."""
+    if shape.type_name == "structure":
+        for name, value in given.items():
+            yield from _broken(shape.members[name], value, f"{place}.{name}")
+    elif shape.type_name == "list":
+        for value in given:
+            yield from _broken(shape.member, value, f"{place}.member")
+    elif shape.type_name == "map":
+        for key, value in given.items():
+            yield from _broken(shape.key, key, f"{place}.key")
+            yield from _broken(shape.value, value, f"{place}.value")
+    elif shape.type_name == "string" and given is not None:
+        odd = {"\r", "\n"} if "\\r\\n" in shape.metadata.get("pattern", "") else set()
+        controls = {char for char in given if (char < " " and char != "\t") or char in "\ufffe\uffff"} - odd
+        if len(given) > shape.metadata.get("max", len(given)) or ("pattern" in shape.metadata and controls):
+            yield place
 
 
 def _access_key(environ: Environ) -> str:

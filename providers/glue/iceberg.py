@@ -9,7 +9,7 @@ from typing import Any
 from formats.hive.tables import HiveColumn, HiveTable
 from formats.hive.types import type_of_iceberg
 from formats.iceberg.translate import current_schema
-from providers.hive_like.pointed import comment_of
+from providers.glue.limits import fitting
 
 Json = dict[str, Any]
 
@@ -17,34 +17,42 @@ CURRENT, OPTIONAL, ID = "iceberg.field.current", "iceberg.field.optional", "iceb
 
 
 def described(entry: HiveTable, metadata: Json) -> HiveTable:
-    return replace(entry, columns=tuple(_columns(metadata)))
+    return fitting(replace(entry, columns=tuple(_columns(metadata))))
 
 
 def _columns(metadata: Json) -> Iterator[HiveColumn]:
-    """The columns of the current schema, then those of older schemas, each name once."""
+    """The columns of the current schema, then those of older schemas, each name once, as Glue folds them."""
     current = current_schema(metadata)
     seen: set[str] = set()
     for schema in (current, *(metadata.get("schemas") or ())):
         for field in schema["fields"]:
-            if field["name"] not in seen:
-                seen.add(field["name"])
+            if field["name"].lower() not in seen:
+                seen.add(field["name"].lower())
                 yield _column(field, is_current=schema is current)
 
 
 def _column(field: Json, is_current: bool) -> HiveColumn:
     parameters = {ID: str(field["id"]), OPTIONAL: _word(not field["required"]), CURRENT: _word(is_current)}
-    return HiveColumn(field["name"], type_of_iceberg(field["type"]), comment_of(field), parameters)
+    return HiveColumn(field["name"], type_of_iceberg(field["type"]), field.get("doc"), parameters)
 
 
 def _word(value: bool) -> str:
     return str(value).lower()
 
 
+def of_current_schema(table: HiveTable) -> HiveTable:
+    """The table with the columns of its current schema alone, each name once.
+
+    Glue folds names, so that a column which changed its case has an entry of each schema under one name.
+    """
+    columns: dict[str, HiveColumn] = {}
+    for column in table.columns:
+        if column.parameters.get(CURRENT) != "false":
+            columns.setdefault(column.name.lower(), column)
+    return replace(table, columns=tuple(columns.values()))
+
+
 def shown_columns(table: HiveTable, native: list[Json]) -> list[Json]:
-    """The native columns of the current schema, nullable where they are optional in Iceberg."""
-    parameters = {column.name: column.parameters for column in table.columns}
-    return [
-        column | {"nullable": parameters.get(column["name"], {}).get(OPTIONAL) != "false"}
-        for column in native
-        if parameters.get(column["name"], {}).get(CURRENT) != "false"
-    ]
+    """The native columns of the table, nullable where they are optional in Iceberg."""
+    required = {column.name for column in table.columns if column.parameters.get(OPTIONAL) == "false"}
+    return [column | {"nullable": column["name"] not in required} for column in native]

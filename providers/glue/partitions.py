@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from formats.hive.partitions import partition_values
 from formats.hive.tables import HiveTable
+from formats.native.partitions import IdentityPartition
 from metalake.errors import Unsupported
 from providers.answers import PARTITION, Json, Levels, Page, Remote
 from providers.glue.answers import after_write, page_after, partition_of
 from providers.glue.catalog import GlueCatalog
 from providers.glue.entries import read_table
+from providers.glue.limits import require_fit
 from providers.glue.mapping import hive_table
 from providers.hive_like.partitions import HiveLikePartitions
 
@@ -17,6 +19,12 @@ PAGE = 1000  # Glue's maximum
 
 class GluePartitions(HiveLikePartitions):
     provider: GlueCatalog
+
+    def draft(self, table: Json, asked: IdentityPartition) -> Json:
+        drafted = super().draft(table, asked)
+        wanted = {"Values": drafted["values"], "Parameters": drafted["parameters"]}
+        require_fit("PartitionInput", wanted | {"StorageDescriptor": {"Location": drafted["location"]}}, PARTITION)
+        return drafted
 
     def list(self, schema: Levels, table: str, page: str | None = None) -> Page:
         of = self._partitioned(schema, table)

@@ -11,6 +11,7 @@ from providers.answers import Json, Levels, Page, Remote
 from providers.glue.answers import after_write, database_of, page_after, require_same, writable
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_database
+from providers.glue.limits import require_fit
 from providers.glue.mapping import database_input, merged
 from providers.hive_like.meaning import marked
 from providers.hive_like.schemas import HiveLikeSchemas
@@ -74,4 +75,6 @@ class GlueSchemas(HiveLikeSchemas):
         location, parameters = self.split_location(definition, properties)
         if location is not None and location != definition["location"]:
             self.provider.places.hive_place(location)
-        return {**definition, "comment": comment, "location": location, "parameters": parameters}
+        wanted = {**definition, "comment": comment, "location": location, "parameters": parameters}
+        require_fit("DatabaseInput", database_input("any", wanted), Kind.SCHEMA)
+        return wanted

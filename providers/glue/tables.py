@@ -15,6 +15,7 @@ from providers.glue.answers import after_write, changed, page_after, require_sam
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_table
 from providers.glue.entries import read_table, update
+from providers.glue.limits import require_fit
 from providers.glue.mapping import hive_table, table_input
 from providers.glue.partitions import GluePartitions
 from providers.glue.pointers import GluePointers
@@ -94,6 +95,9 @@ class GlueTables(HiveLikeTables):
 
     # What they mean
 
+    def require_fit(self, table: HiveTable) -> None:
+        require_fit("TableInput", table_input(table), Kind.VIEW if table.is_view else Kind.TABLE)
+
     @property
     def default_format(self) -> str:
         return self.provider.given.default_table_format
@@ -104,10 +108,12 @@ class GlueTables(HiveLikeTables):
         return {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
 
     def show(self, definition: Json) -> Json:
-        shown, table = super().show(definition), HiveTable.from_json(definition)
-        if "iceberg" in formats_of(table):
-            shown["columns"] = iceberg.shown_columns(table, shown["columns"])
-        return shown
+        table = HiveTable.from_json(definition)
+        if "iceberg" not in formats_of(table):
+            return super().show(definition)
+        table = iceberg.of_current_schema(table)
+        shown = super().show(table.as_json())
+        return shown | {"columns": iceberg.shown_columns(table, shown["columns"])}
 
     @property
     def hides_some(self) -> bool:

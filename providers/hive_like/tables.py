@@ -49,7 +49,7 @@ class HiveLikeTables(RemoteTables):
         """The properties of a new Hive table, with its location unless the system chooses that."""
 
     def require_fit(self, table: HiveTable) -> None:
-        """Raise TooLarge for values that the system cannot store and would not refuse at once."""
+        """Raise TooLarge or Invalid for values that the system cannot store and would not refuse at once."""
 
     def require_movable(self, table: HiveTable) -> None:
         """Raise Invalid if the location of this table must not change."""

@@ -321,6 +321,11 @@ def _loader() -> Any:
     return create_loader()
 
 
+def description(service: str) -> Any:
+    """The service's API as botocore describes it."""
+    return _loader().load_service_model(service, "service-2")
+
+
 def _session() -> Session:
     session = Session()
     session.register_component("data_loader", _loader())  # reading the services' descriptions takes longest

@@ -102,7 +102,7 @@ def test_what_cannot_be_made_is_refused_before_any_call(
 
 
 def test_two_thousand_columns(provider: GlueProvider, glue: Glue) -> None:
-    columns = [{"name": f"c{number}", "type": "decimal(20,2)", "comment": "x" * 300} for number in range(2000)]
+    columns = [{"name": f"c{number}", "type": "decimal(20,2)", "comment": "x" * 250} for number in range(2000)]
     schema = provider.schemas.load(FLIGHTS)
     for format in ("iceberg", "hive"):
         new = provider.tables.draft(schema, asked(f"wide_{format}", columns, properties={"table_type": format}))
