@@ -10,6 +10,7 @@ from formats.hive.tables import VIEW_TYPES, HiveTable
 from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.kinds import Kind
 from providers.answers import PARTITION, Levels, Remote, digest
+from providers.glue import links
 from providers.glue.client import GlueClient
 from providers.glue.mapping import database_definition, hive_table, moment
 from providers.hive_like.meaning import formats_in
@@ -27,11 +28,15 @@ def database_of(database: Mapping[str, Any]) -> Remote:
 
 
 def table_of(table: Mapping[str, Any]) -> Remote:
+    """A table or view; of a resource link that is not followed only the name, without a version."""
+    if links.is_unread(table):
+        return Remote(table["Name"], {}, moment(table.get("CreateTime")), "", Kind.TABLE)
     described = hive_table(table)
     definition = described.as_json()
     version = table.get("VersionId") or digest(definition)
     kind = Kind.VIEW if table.get("TableType") in VIEW_TYPES else Kind.TABLE
-    return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind, formats_in(described))
+    formats = "" if links.dead(definition) else formats_in(described)
+    return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind, formats)
 
 
 def partition_of(of: HiveTable, partition: Mapping[str, Any]) -> Remote:

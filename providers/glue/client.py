@@ -77,7 +77,7 @@ class GlueClient:
             require_time()
         with _answering(operation, place):
             act = getattr(_client(*self._where), xform_name(operation))
-            answer: dict[str, Any] = act(**self._catalog, **parameters)
+            answer: dict[str, Any] = act(**self._catalog | parameters)
         return answer
 
     def credentials(self) -> ReadOnlyCredentials:

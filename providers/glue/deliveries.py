@@ -35,6 +35,8 @@ def delivered_database(entry: Json) -> Remote:
 def delivered_table(entry: Json) -> Remote:
     """Raises Invalid."""
     remote = _understood(table_of, entry, Kind.TABLE)
+    if not remote.definition:  # a resource link
+        return remote
     given = checked(TableEntry, {"identity": remote.identity, "definition": remote.definition}, Kind.TABLE)
     require_named(given.definition)
     return remote

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from metalake.errors import Conflict, NotEmpty
+from metalake.errors import Conflict, NotEmpty, Unsupported
 from metalake.kinds import Kind
 from providers.answers import Json, Levels, Page, Remote
 from providers.glue.answers import after_write, database_of, page_after, require_same, writable
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_database
 from providers.glue.limits import require_fit
+from providers.glue.links import TARGET
 from providers.glue.mapping import database_input, merged
 from providers.hive_like.meaning import marked
 from providers.hive_like.schemas import HiveLikeSchemas
@@ -68,6 +69,15 @@ class GlueSchemas(HiveLikeSchemas):
             raise NotEmpty(f"Schema {schema[0]} is not empty.", kind=Kind.SCHEMA)
         glue.call("DeleteDatabase", schema, Name=schema[0])
 
+    def altered(self, definition: Json, changes: Sequence[Json]) -> Json:
+        if link := _target_of(definition):
+            raise Unsupported(f"This is a resource link to {link}: it is changed there.", kind=Kind.SCHEMA)
+        return super().altered(definition, changes)
+
+    def show(self, definition: Json) -> Json:
+        shown, link = super().show(definition), _target_of(definition)
+        return shown | {"properties": shown["properties"] | {TARGET: link}} if link else shown
+
     def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
         return self.with_properties({"location": None, "parameters": {}, "rest": {}}, comment, properties)
 
@@ -78,3 +88,9 @@ class GlueSchemas(HiveLikeSchemas):
         wanted = {**definition, "comment": comment, "location": location, "parameters": parameters}
         require_fit("DatabaseInput", database_input("any", wanted), Kind.SCHEMA)
         return wanted
+
+
+def _target_of(definition: Json) -> str:
+    """Where a link to a database leads; empty for a database."""
+    to = definition["rest"].get("TargetDatabase") or {}
+    return ".".join(filter(None, (to.get("CatalogId"), to.get("DatabaseName"))))

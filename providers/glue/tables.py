@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from formats.hive.names import ICEBERG_IN_GLUE, folded_name
 from formats.hive.tables import EXTERNAL_TABLE, HiveTable, formats_of, passes
 from formats.native.tables import CreateTableRequest
-from metalake.errors import Unsupported
+from metalake.errors import NotFound, Unsupported
 from metalake.kinds import Kind
 from providers.answers import Json, Levels, Page, Remote
-from providers.glue import iceberg
+from providers.glue import iceberg, links
 from providers.glue.answers import after_write, changed, page_after, require_same, table_of, writable
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_table
@@ -30,13 +31,18 @@ class GlueTables(HiveLikeTables):
     partitions, pointers = GluePartitions, GluePointers
 
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
-        answer = self.provider.glue.call(
-            "GetTables", schema, DatabaseName=schema[0], MaxResults=PAGE, **page_after(page)
-        )
+        where = {"DatabaseName": schema[0], "MaxResults": PAGE}
+        try:
+            answer = self.provider.glue.call("GetTables", schema, **where, **page_after(page))
+        except NotFound:
+            if "TargetDatabase" not in self.provider.schemas.load(schema).definition["rest"]:
+                raise
+            return Page([], None)  # a resource link, whose tables are listed where it leads
         return Page([table_of(each) for each in answer["TableList"]], answer.get("NextToken"))
 
     def load(self, schema: Levels, table: str) -> Remote:
-        return table_of(read_table(self.provider.glue, schema, table))
+        glue = self.provider.glue
+        return table_of(links.followed(glue, read_table(glue, schema, table), self.provider.given.region))
 
     def delivered(self, entry: Json) -> Remote:
         return delivered_table(entry)
@@ -67,6 +73,7 @@ class GlueTables(HiveLikeTables):
         by_owner: bool = False,
     ) -> Remote:
         entry = read_table(self.provider.glue, schema, table)
+        links.require_own(entry)
         if table_of(entry).version != version:
             raise changed(schema, table)
         wanted = self.wanted(hive_table(entry), changes, expected, marker)
@@ -107,7 +114,21 @@ class GlueTables(HiveLikeTables):
         place = self.provider.places.place_of(schema, asked.name, asked.properties.get("location"))
         return {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
 
+    def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
+        links.require_none(definition)
+        return super().altered(definition, updates)
+
+    def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
+        return [] if links.LINK in definition["rest"] else super().named_places(definition, plan)
+
     def show(self, definition: Json) -> Json:
+        """Raises Unsupported for a resource link that leads nowhere."""
+        if why := links.dead(definition):
+            raise Unsupported(why, kind=Kind.TABLE)
+        shown, target = self._shown(definition), links.target_of(definition)
+        return shown | {"properties": shown["properties"] | {links.TARGET: target}} if target else shown
+
+    def _shown(self, definition: Json) -> Json:
         table = HiveTable.from_json(definition)
         if "iceberg" not in formats_of(table):
             return super().show(definition)
@@ -120,12 +141,16 @@ class GlueTables(HiveLikeTables):
         return "all" not in self.provider.given.shown_formats
 
     def shows(self, table: Remote) -> bool:
-        return not self.hides_some or passes(self.provider.given.shown_formats, formats_of_remote(table))
+        """Also a resource link whose target is not known yet, or leads nowhere."""
+        if not self.hides_some or not (table.formats or table.definition) or links.dead(table.definition):
+            return True
+        return passes(self.provider.given.shown_formats, formats_of_remote(table))
 
     def renaming(
         self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
         """Make a second entry for the same metadata file, then drop the first, unless it was changed meanwhile."""
+        links.require_none(table.definition)
         if self.pointed.location(table.definition) is None:
             raise Unsupported(
                 "AWS Glue cannot rename a table, and only an Iceberg table can be entered under another name without "

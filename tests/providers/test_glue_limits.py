@@ -43,7 +43,7 @@ def test_a_commit_with_any_comment_succeeds(caller: Caller, glue: Glue) -> None:
     assert made["table"]["columns"][0]["comment"] == TWO_LINES, "as its metadata has it"
     fields = [{"id": 1, "name": "carrier", "type": "string", "required": False, "doc": LONG}]
     fields.append({"id": 2, "name": "seat", "type": "string", "required": False, "doc": "\x01\r\n\u2028x\U0001f6eb"})
-    updates = [
+    updates: list[dict[str, Any]] = [
         {"action": "add-schema", "schema": {"type": "struct", "schema-id": 1, "fields": fields}},
         {"action": "set-current-schema", "schema-id": -1},
         {"action": "set-properties", "updates": {"k" * 300: "x", "team": "ops"}},
@@ -109,7 +109,7 @@ def test_so_are_schemas_views_partitions_and_alterations(provider: GlueProvider)
     )
     for refused in (
         lambda: provider.schemas.draft("x" * 2049, {}),
-        lambda: provider.schemas.with_properties(flights.definition, None, {"k" * 256: "v"}),
+        lambda: provider.schemas.draft(None, {"k" * 256: "v"}),
         lambda: provider.views.draft(flights, "v", view, "admin"),
         lambda: provider.partitions.draft(made.definition, partition),
     ):
