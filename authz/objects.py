@@ -141,7 +141,7 @@ def meet(actor: Actor, metalake: str, addresses: Sequence[Address]) -> None:
         finder().meet(actor, absent)
 
 
-def locate_met(actor: Actor, top: Located, addresses: Collection[Address]) -> dict[Address, Located]:
+def locate_anywhere(actor: Actor, top: Located, addresses: Collection[Address]) -> dict[Address, Located]:
     """As `locate_all`, with what only an outside system has, as far as the actor may load it or grant on it."""
     located = locate_all(top, addresses)
     absent = [address for address in addresses if address not in located]

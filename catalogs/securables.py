@@ -30,7 +30,7 @@ def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     if located and located.kind == address.kind:
         return located.nodes
     if asker is not None:
-        if not connection.in_atomic_block and finding.is_met(asker, address, located):
+        if not connection.in_atomic_block and finding.look_outside(asker, address, located):
             return find(address)
         miss(asker, address, located)
     return None

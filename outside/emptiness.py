@@ -13,6 +13,7 @@ from outside.reading import LOOKS, bury_if_gone
 from providers.base import Provider
 
 MOST_COUNTED, SHOWN = 1_000, 20  # hidden tables that a refusal counts and names
+FILTERS = "filter (table-type-filter, table-format-filter or list-all-tables)"
 
 
 def bury_gone_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
@@ -49,13 +50,13 @@ def _require_none_there(actor: Actor, schema: Located, provider: Provider, level
         if len(hidden) >= MOST_COUNTED:
             break
     if hidden:
-        raise not_empty(schema, _hidden(hidden, provider.tables.hidden_by))
+        raise not_empty(schema, _hidden(hidden))
 
 
-def _hidden(names: list[str], by: str) -> str:
+def _hidden(names: list[str]) -> str:
     count = f"{len(names):,}{' or more' if len(names) >= MOST_COUNTED else ''} table{'s' * (len(names) > 1)}"
     more = ", and others" if len(names) > SHOWN else ""
-    return f" It holds {count} that the catalog's {by} hides: {', '.join(sorted(names)[:SHOWN])}{more}."
+    return f" It holds {count} that the catalog's {FILTERS} hides: {', '.join(sorted(names)[:SHOWN])}{more}."
 
 
 def not_empty(schema: Located, why: str = "") -> NotEmpty:

@@ -237,11 +237,6 @@ class RemoteTables(RemoteTabulars):
         """Whether the catalog's settings hide some tables."""
         return False
 
-    @property
-    def hidden_by(self) -> str:
-        """The property of the catalog that hides tables, if `hides_some`."""
-        return "table-type-filter"
-
     def shows(self, table: Remote) -> bool:
         """Whether the catalog's settings show a table; the definition is not needed if the table has `formats`."""
         return True

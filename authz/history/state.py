@@ -106,7 +106,7 @@ class Now:
         return objects.find_object(self.top.name, kind, full_name, asker)
 
     def locate_all(self, addresses: Collection[Address], asker: Actor | None = None) -> dict[Address, Located]:
-        return objects.locate_met(asker, self.top, addresses) if asker else objects.locate_all(self.top, addresses)
+        return objects.locate_anywhere(asker, self.top, addresses) if asker else objects.locate_all(self.top, addresses)
 
     def same(self, on: Located) -> Located:
         return on

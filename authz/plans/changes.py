@@ -14,7 +14,7 @@ from authz.actor import Actor
 from authz.callers.guessing import count_misses
 from authz.models import Grant, Group, Member, Role, unended
 from authz.name_rules import check_role_name
-from authz.objects import address_of, batches, by_ids, locate_met
+from authz.objects import address_of, batches, by_ids, locate_anywhere
 from authz.plans.exporting import by_role, holders_of
 from authz.plans.wanted import MAX_GRANTS, Change, Difference, Step
 from authz.services import entries
@@ -82,7 +82,7 @@ class _Comparison:
             if change.on:
                 with at(place):
                     addresses[self._address(change)] = None
-        return locate_met(self.actor, self.top, addresses)
+        return locate_anywhere(self.actor, self.top, addresses)
 
     def _address(self, change: Change) -> Address:
         assert change.on is not None

@@ -11,7 +11,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.models import Group, Member
 from authz.name_rules import check_role_name
-from authz.objects import address_of, locate_met
+from authz.objects import address_of, locate_anywhere
 from authz.plans.exporting import holders_of, present_grants, require_all, roles_of, scope_of
 from authz.plans.wanted import MAX_GRANTS, Difference, Step, Wanted, WantedGrant, WantedRole
 from authz.services import entries
@@ -83,7 +83,7 @@ class _Comparison:
             for grant in role.grants:
                 with at(grant.place):
                     named[self._address(grant)] = None
-        located = locate_met(self.actor, self.top, named)
+        located = locate_anywhere(self.actor, self.top, named)
         self.located |= {located.id: located for located in located.values()}
         return located
 

@@ -33,12 +33,12 @@ def find(actor: Actor, address: Address) -> Located:
     nearest_one = nearest(address)
     if nearest_one is not None and lookup.is_whole(address, nearest_one):
         return nearest_one
-    if not is_met(actor, address, nearest_one):
+    if not look_outside(actor, address, nearest_one):
         raise lookup.miss(actor, address, nearest_one)
     return lookup.find(actor, address)
 
 
-def is_met(actor: Actor, address: Address, nearest_one: Located | None) -> bool:
+def look_outside(actor: Actor, address: Address, nearest_one: Located | None) -> bool:
     """Have the stores look for an object that has no row yet; whether it has one now. Not for use in a transaction."""
     if nearest_one is None or lookup.is_whole(address, nearest_one) or nearest_one.disabled:
         return False
@@ -58,15 +58,15 @@ def meet(actor: Actor, addresses: Iterable[Address]) -> bool:
     for address in addresses:
         if address.kind in IN_CATALOGS:
             inside[address.of_catalog() if address.leaf is None else address.of_schema()].append(address)
-    until, any_met = monotonic() + SECONDS, False
+    until, anything = monotonic() + SECONDS, False
     for container, some in islice(inside.items(), MOST_CONTAINERS):
         if monotonic() > until:
             break
         for address in some if len(some) <= LOOKS else some[:1]:
-            any_met |= is_met(actor, address, nearest(address))
+            anything |= look_outside(actor, address, nearest(address))
         if len(some) > LOOKS:
-            any_met |= _list(actor, nearest(container), {address.kind for address in some})
-    return any_met
+            anything |= _list(actor, nearest(container), {address.kind for address in some})
+    return anything
 
 
 def _list(actor: Actor, container: Located | None, kinds: Iterable[Kind]) -> bool:

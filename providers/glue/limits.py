@@ -99,5 +99,5 @@ def _fitting(name: str, text: str | None) -> str | None:
     """The text with a space for each character that Glue does not take, cut to its most, which AWS counts in bytes."""
     if not text or (not fault(name, text) and len(text) * 4 <= _shape(name).metadata["max"]):
         return text
-    taken = "".join(each if _pattern(name).fullmatch(each) else " " for each in text)
-    return taken.encode()[: _shape(name).metadata["max"]].decode(errors="ignore")
+    replaced = "".join(each if _pattern(name).fullmatch(each) else " " for each in text)
+    return replaced.encode()[: _shape(name).metadata["max"]].decode(errors="ignore")

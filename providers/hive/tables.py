@@ -225,9 +225,5 @@ class HiveTables(HiveLikeTables):
     def hides_some(self) -> bool:
         return self.provider.properties.get(LIST_ALL) == "false"
 
-    @property
-    def hidden_by(self) -> str:
-        return LIST_ALL
-
     def shows(self, table: Remote) -> bool:
         return not self.hides_some or "hive" in formats_of_remote(table)

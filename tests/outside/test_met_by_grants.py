@@ -53,7 +53,7 @@ def asked(world: World) -> int:
         return sum(state["calls"].values())
 
 
-def is_met(name: str = "delays") -> bool:
+def is_known(name: str = "delays") -> bool:
     return Securable.objects.filter(name=name, kind=Kind.TABLE).exists()
 
 
@@ -61,7 +61,7 @@ def is_met(name: str = "delays") -> bool:
 def test_what_nobody_met_is_met_on_the_way(unmet: World, admin: Caller, way: tuple[str, str, Any]) -> None:
     answer = admin.send(*way)
     assert answer.status == 200, answer.body
-    assert is_met()
+    assert is_known()
 
 
 def test_a_check_and_a_plan_file_meet_it_too(unmet: World, admin: Caller) -> None:
@@ -76,7 +76,7 @@ def test_a_check_and_a_plan_file_meet_it_too(unmet: World, admin: Caller) -> Non
 
 def test_who_may_grant_there_without_loading_has_it_met(unmet: World, admin: Caller, mia: Caller) -> None:
     assert mia.send(*GRANT).status == 404
-    assert not is_met()
+    assert not is_known()
     give("mia", Kind.CATALOG, "deep", "use_catalog", "use_schema", "manage_grants")
     assert mia.send(*GRANT).status == 200
 
@@ -94,7 +94,7 @@ def test_to_others_it_is_missing_and_nobody_is_asked(
     there, missing = mia.send(*way), mia.send(*none)
     assert there.status == missing.status == 404
     assert there.message.replace("delays", "none") == missing.message
-    assert (asked(unmet), is_met()) == (before, False)
+    assert (asked(unmet), is_known()) == (before, False)
 
 
 def test_many_unknown_names_are_few_calls(unmet: World, admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_many_unknown_names_are_few_calls(unmet: World, admin: Caller, monkeypat
     assert refused.status == 404 and "none0" in refused.message
     listed = 41 // 3 + 1
     assert asked(unmet) - before <= listed + finding.LOOKS + 2 * finding.MOST_CONTAINERS
-    assert all(map(is_met, (name.partition(".")[2] for name in known)))
+    assert all(map(is_known, (name.partition(".")[2] for name in known)))
     monkeypatch.setattr(finding, "SECONDS", -1.0)
     before = asked(unmet)
     assert admin.post(f"{M}/access/plan", file_of("none.t")).status == 404

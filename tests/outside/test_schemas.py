@@ -174,8 +174,8 @@ def test_the_catalog_s_owner_hears_what_the_settings_hide(
     hers, his = (one.delete(f"{DEEP}/schemas/flights") for one in (mia, admin))
     assert hers.error == his.error == (409, 1005, "NonEmptySchemaException")
     assert hers.message == "Schema flights is not empty."
-    hides = "It holds 4 tables that the catalog's table-type-filter hides: gates, planes, staff, weather."
-    assert his.message == f"{hers.message} {hides}"
+    said = his.message.removeprefix(f"{hers.message} It holds 4 tables that the catalog's filter (table-type-filter")
+    assert said.endswith(" hides: gates, planes, staff, weather.")
     world.put_table("flights", "day")
     assert admin.delete(f"{DEEP}/schemas/flights").message == hers.message, "which a list shows"
 
