@@ -8,6 +8,7 @@ from datetime import datetime
 from authz import policy
 from authz.access.asking import Place, open_on, subject
 from authz.access.cases import Case, Reason, in_words, is_ahead
+from authz.access.reach import fits, type_of
 from authz.access.reasons import Pieces, What, remedies, supports
 from authz.access.remedies import Remedies, Step
 from authz.actor import NOBODY, Actor
@@ -18,7 +19,7 @@ from authz.policy import Rights
 from authz.services.owners import Owner
 from authz.snapshot import member_change
 from metalake.errors import Invalid
-from metalake.kinds import Kind, grantable_on
+from metalake.kinds import Kind, family, grantable_on
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege, parse_privilege
 from metalake.wire import quote
@@ -32,6 +33,10 @@ class Wanted:
 
     operation: Operation
     privilege: Privilege | None = None
+
+    def applies(self, catalog_type: str | None) -> bool:
+        """Whether it means something in a catalog of that type; where it does not, nobody may."""
+        return self.privilege is None or fits(self.privilege, catalog_type)
 
 
 @dataclass(frozen=True)
@@ -83,12 +88,16 @@ def explain(
     Raises NotFound for an object that the caller may not know of, Forbidden if they may not ask about others.
     """
     state, target = open_on(actor, metalake, on, as_of)
-    if policy.authorization_is_off():
+    if policy.authorization_is_off() and wanted.applies(type_of(target)):
         off = Reason("Authorization is off: everybody may do everything.")
         return Explanation(True, user or actor.name, wanted, target, as_of, (off,))
     about = subject(actor, state, target, user, [node.id for node in target.nodes])
     if about.id == NOBODY and user not in (None, actor.name):
         count_misses(actor, metalake, "user")
+    catalog_type = type_of(target)
+    if wanted.privilege and not wanted.applies(catalog_type):
+        says = f"{wanted.privilege} is for {family(wanted.privilege)} catalogs, and this one is {catalog_type}."
+        return Explanation(False, about.name, wanted, target, as_of, (Reason(says),), None if as_of else ())
     case = Case(actor, state, about, target, wanted.operation)
     allowed, because, changes = decide(case)
     return Explanation(allowed, about.name, wanted, target, as_of, because, changes)

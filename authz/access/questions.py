@@ -161,5 +161,4 @@ def _may_read(actor: Actor, today: Located, place: int) -> bool:
 
 def _allowed(about: Actor, wanted: Wanted, target: Located, types: Mapping[int, str]) -> bool:
     catalog_type = types.get(target.nodes[1].id) if len(target.nodes) > 1 else None
-    fits = wanted.privilege is None or reach.fits(wanted.privilege, catalog_type)
-    return fits and policy.permits(about, wanted.operation, target)
+    return wanted.applies(catalog_type) and policy.permits(about, wanted.operation, target)
