@@ -19,7 +19,7 @@ from authz.policy import Rights
 from authz.services.owners import Owner
 from authz.snapshot import member_change
 from metalake.errors import Invalid
-from metalake.kinds import Kind, family, grantable_on
+from metalake.kinds import CONTAINERS, Kind, family, grantable_on
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege, parse_privilege
 from metalake.wire import quote
@@ -88,16 +88,18 @@ def explain(
     Raises NotFound for an object that the caller may not know of, Forbidden if they may not ask about others.
     """
     state, target = open_on(actor, metalake, on, as_of)
-    if policy.authorization_is_off() and wanted.applies(type_of(target)):
-        off = Reason("Authorization is off: everybody may do everything.")
-        return Explanation(True, user or actor.name, wanted, target, as_of, (off,))
-    about = subject(actor, state, target, user, [node.id for node in target.nodes])
+    is_off = policy.authorization_is_off()
+    about = actor if is_off else subject(actor, state, target, user, [node.id for node in target.nodes])
     if about.id == NOBODY and user not in (None, actor.name):
         count_misses(actor, metalake, "user")
-    catalog_type = type_of(target)
+    catalog_type = type_of(target) if wanted.privilege and target.kind in CONTAINERS else None
     if wanted.privilege and not wanted.applies(catalog_type):
         says = f"{wanted.privilege} is for {family(wanted.privilege)} catalogs, and this one is {catalog_type}."
-        return Explanation(False, about.name, wanted, target, as_of, (Reason(says),), None if as_of else ())
+        misfit = Reason(says)
+        return Explanation(False, user or actor.name, wanted, target, as_of, (misfit,), None if as_of else ())
+    if is_off:
+        off = Reason("Authorization is off: everybody may do everything.")
+        return Explanation(True, user or actor.name, wanted, target, as_of, (off,))
     case = Case(actor, state, about, target, wanted.operation)
     allowed, because, changes = decide(case)
     return Explanation(allowed, about.name, wanted, target, as_of, because, changes)

@@ -229,15 +229,14 @@ def test_an_explanation_says_yes_where_a_check_does(world: World) -> None:
     world.give("mia", "use_catalog@acme", "use_schema@acme", "read_fileset@acme", "select_table@acme")
     world.give("mia", "deny select_table@lake.A:B", "create_schema@lake", "manage_grants@lake.A")
     asked = [
-        (name, line, Wanted(use_of(privilege, line.kind), privilege))
+        (line, Wanted(use_of(privilege, line.kind), privilege))
         for line in (Located(nodes=tuple(found)) for found in nodes(world))
         for privilege in Privilege
         if line.kind in grantable_on(privilege)
-        for name in ("olga", "mia")
     ]
-    questions = [Question(name, wanted, Place(line.kind, ".".join(line.full_name))) for name, line, wanted in asked]
+    questions = [Question("mia", wanted, Place(line.kind, ".".join(line.full_name))) for line, wanted in asked]
     answers = check(world.olga, "acme", questions, None)
-    explained = [explain(world.olga, "acme", line, wanted, name, None) for name, line, wanted in asked]
+    explained = [explain(world.olga, "acme", line, wanted, "mia", None) for line, wanted in asked]
     assert [one.allowed for one in explained] == answers
     (odd,) = {
         one.because[0].says for one in explained if one.wanted.privilege is Privilege.READ_FILESET and not one.allowed
