@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from authz import operations, snapshot
+from authz import snapshot
 from authz.access import reach
 from authz.actor import Actor
 from authz.history.state import Now
+from authz.plans import refused
 from authz.plans.blast_lines import SHOWN, Blast, Line, Side, rank
 from authz.plans.blast_tree import Node, Tree
-from authz.policy import Rights
+from authz.plans.refused import Denials, usable
 from authz.services.entries import Entries
-from authz.snapshot import Snapshot
+from authz.snapshot import DENY_SHIFT, Snapshot
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.privileges import Privilege
@@ -32,7 +33,7 @@ PREVIEW = 100_000
 
 
 class Move(NamedTuple):
-    """What happens to a role (None: a new one): all that it holds afterwards on objects, and who gets and loses it.
+    """What happens to a role (None: one of this name is made): all that it holds afterwards, and who gets and loses it.
 
     `assign` and `unassign` map "user" and "group" to names by id.
     """
@@ -41,6 +42,7 @@ class Move(NamedTuple):
     on: Mapping[int, Entries]
     assign: Mapping[str, Mapping[int, str]]
     unassign: Mapping[str, Mapping[int, str]]
+    name: str = ""
 
 
 def radius(actor: Actor, top: Located, moves: Iterable[Move], budget: int) -> Blast:
@@ -55,7 +57,10 @@ def radius(actor: Actor, top: Located, moves: Iterable[Move], budget: int) -> Bl
         for entries in move.on.values()
         for given in entries.values()
     )
-    return _Radius(actor.policy, _after(actor.policy, moves), actor.now, top, budget).blast(moves, scheduled)
+    counted = _Radius(actor.policy, _after(actor.policy, moves), actor.now, top, budget)
+    blast, made = counted.blast(moves, scheduled), {role: move.name for role, move in _numbered(moves)}
+    some, total = refused.named(actor, top, counted.denials.noted, made)
+    return replace(blast, refused=some, refused_total=total)
 
 
 def _after(before: Snapshot, moves: Iterable[Move]) -> Snapshot:
@@ -129,6 +134,7 @@ class _Radius:
         self.is_cut = False
         self.objects: dict[Key, set[Node]] = defaultdict(set)
         self.users: dict[Key, list[str]] = defaultdict(list)
+        self.denials = Denials()
         self.known: dict[tuple, frozenset[Key]] = {}
         self.branches: dict[tuple, _Branch] = {}
         self.families: dict[tuple, _Branches] = {}
@@ -144,7 +150,7 @@ class _Radius:
             try:
                 self._plant(regions)
                 for group, names in self._groups(affected).items():
-                    for key in self._walk(group):
+                    for key in self._walk(group, names):
                         self.users[key] += names
             except _Enough:
                 self.is_cut = True
@@ -192,7 +198,7 @@ class _Radius:
 
     # What differs
 
-    def _walk(self, group: _Group) -> set[Key]:
+    def _walk(self, group: _Group, names: list[str]) -> set[Key]:
         masks: tuple[dict[int, int], dict[int, int]] = ({}, {})
         for mask_by_id, role_masks, roles in zip(masks, self.role_masks, group[:2], strict=True):
             for role in roles:
@@ -210,9 +216,10 @@ class _Radius:
                 node = node.parent
         touched: set[Key] = set()
         top = self.nodes[self.top.id]
-        waiting = [(top, 0, 0, frozenset[str]())] if top.id in own else []
+        nothing = frozenset[Privilege]()
+        waiting = [(top, 0, 0, frozenset[str](), nothing)] if top.id in own else []
         while waiting:
-            node, before, after, above = waiting.pop()
+            node, before, after, above, stayed = waiting.pop()
             self._spend(1)
             before |= masks[0].get(node.id, 0)
             after |= masks[1].get(node.id, 0)
@@ -221,6 +228,9 @@ class _Radius:
             for key in here:
                 self.objects[key].add(node)
             touched |= here
+            stays = self.denials.stay(node, before, after, above, is_owner) if after >> DENY_SHIFT else nothing
+            if stays - stayed:
+                self.denials.note(node, stays - stayed, {role: self.role_masks[1][role] for role in group.after}, names)
             inherited = above | {node.kind.value} if is_owner else above
             mine = (
                 [id for id in node.children if id in own]
@@ -230,7 +240,7 @@ class _Radius:
             if before != after:
                 family = self._family(node, before, after, inherited)
                 touched |= self._count_all(family, set(mine))
-            waiting += [(node.children[id], before, after, inherited) for id in mine]
+            waiting += [(node.children[id], before, after, inherited, stays) for id in mine]
         return touched
 
     def _family(self, node: Node, before: int, after: int, owned: frozenset[str]) -> _Branches:
@@ -280,10 +290,7 @@ class _Radius:
         key = node.kind, node.catalog_type, before, after, above, is_owner
         keys = self.known.get(key)
         if keys is None:
-            owned = above | {node.kind.value, operations.SELF} if is_owner else above
-            was, will = (
-                set(reach.usable(Rights(True, mask, owned), node.kind, node.catalog_type)) for mask in (before, after)
-            )
+            was, will = (usable(node, mask, above, is_owner) for mask in (before, after))
             keys = self.known[key] = frozenset(
                 [(True, privilege, node.kind) for privilege in will - was]
                 + [(False, privilege, node.kind) for privilege in was - will]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from metalake.kinds import CONTAINERS, LEAVES, Kind
 from metalake.privileges import Privilege
 
 SHOWN = 5
+Row = TypeVar("Row")
 
 
+MEANS = {
+    Privilege.MANAGE_GRANTS: "can give all of this to others",
+    Privilege.MANAGE_USERS: "can add and remove people",
+    Privilege.MANAGE_GROUPS: "can say who is in which group",
+    Privilege.CREATE_ROLE: "can make roles",
+}
+"""What those who gain a managing privilege can do with it."""
 _ORDER = (*LEAVES, *reversed(CONTAINERS))
 """The most numerous kinds come first."""
 
@@ -32,49 +41,92 @@ class Line(NamedTuple):
     gain: Side
     lose: Side
 
+    @property
+    def means(self) -> str:
+        """What a managing privilege that is gained comes to, in words; "" of the others."""
+        return MEANS.get(self.privilege, "") if self.gain.users else ""
+
+    @property
+    def people(self) -> tuple[Any, ...]:
+        """Lines of one privilege with the same people are told as one."""
+        return self.privilege, self.gain.users, *self.gain.names, None, self.lose.users, *self.lose.names
+
+
+class Refused(NamedTuple):
+    """Privileges that users get no use of on an object, and below it if it is a container, since a role DENYs them.
+
+    `says` names the object and the DENY: "table lake.A.t: role no_pii denies select_table". `names`: the first users.
+    """
+
+    object_id: int
+    kind: Kind
+    full_name: str
+    privileges: tuple[Privilege, ...]
+    role: str
+    says: str
+    users: int
+    names: tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Blast:
-    """`is_cut`: the figures are lower bounds, since counting took too long. `scheduled`: grants that begin later."""
+    """`is_cut`: the figures are lower bounds, since counting took too long. `scheduled`: grants that begin later.
+
+    `refused` are the first few of `refused_total` places where a DENY keeps refused what the changes allow.
+    """
 
     lines: list[Line]
     is_cut: bool = False
     scheduled: int = 0
-
-    @property
-    def foremost(self) -> list[Line]:
-        """One line for each privilege, about the most numerous kind."""
-        lines: dict[Privilege, Line] = {}
-        for line in self.lines:
-            lines.setdefault(line.privilege, line)
-        return list(lines.values())
+    refused: list[Refused] = field(default_factory=list)
+    refused_total: int = 0
 
     @property
     def summary(self) -> str:
-        """The lines in words: one sentence for each privilege, about the most numerous kind."""
-        some = list(map(_sentence, self.foremost))
-        rest = len(some) - 3
+        """The lines in words: a sentence for each privilege, managing ones first, then what stays refused."""
+        runs = sorted(together(self.lines, lambda line: line.people), key=lambda run: not run[0].means)
+        some = list(map(_sentence, runs[:3]))
+        rest = len({run[0].privilege for run in runs} - {run[0].privilege for run in runs[:3]})
         more = [f"{rest} more {'privilege changes' if rest == 1 else 'privileges change'} hands"] if rest > 0 else []
         text = "; ".join(some[:3] + more)
         if self.is_cut:
             text = f"at least: {text}" if text else "more than could be counted in time"
         text = text or "nobody gains or loses anything now"
-        return f"{text}; {self.scheduled} grants begin later" if self.scheduled else text
+        text = f"{text}; {self.scheduled} grants begin later" if self.scheduled else text
+        stays = "; ".join(f"{' and '.join(one.privileges)} on {one.says}" for one in self.refused[:3])
+        more_stays = f" and {self.refused_total - 3} more" if self.refused_total > 3 else ""
+        return f"{text}; refused still: {stays}{more_stays}" if stays else text
 
 
-def _sentence(line: Line) -> str:
-    gain, lose, kind = line.gain, line.lose, line.kind
-    if not gain.users:
-        return f"{_many(lose.users, 'user')} {_s('lose', lose.users)} {line.privilege} on {_many(lose.objects, kind)}"
-    text = f"{_many(gain.users, 'user')} {_s('gain', gain.users)} {line.privilege} on {_many(gain.objects, kind)}"
-    if lose.users:
-        text += f", {lose.users} {_s('lose', lose.users)} it"
-        text += "" if lose.objects == gain.objects else f" on {lose.objects}"
-    return text
+def together(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> list[list[Row]]:
+    """The rows with the same key as one, in the order of the first of each."""
+    runs: dict[Hashable, list[Row]] = {}
+    for row in rows:
+        runs.setdefault(key(row), []).append(row)
+    return list(runs.values())
+
+
+def on_objects(sides: Iterable[tuple[Side, Kind]]) -> str:
+    """ "1,200 tables, 2 schemas and 1 catalog"."""
+    counts = [_many(side.objects, kind.replace("_", " ")) for side, kind in sides if side.objects]
+    return " and ".join([", ".join(counts[:-1]), counts[-1]]) if len(counts) > 1 else "".join(counts)
+
+
+def _sentence(run: list[Line]) -> str:
+    """ "2 users gain select_table on 6 tables and 1 schema, 1 loses it"; of lines about the same people."""
+    first = run[0]
+    gains, loses = (on_objects((getattr(line, way), line.kind) for line in run) for way in ("gain", "lose"))
+    gain, lose = first.gain.users, first.lose.users
+    if not gain:
+        return f"{_many(lose, 'user')} {_s('lose', lose)} {first.privilege} on {loses}"
+    text = f"{_many(gain, 'user')} {_s('gain', gain)} {first.privilege} on {gains}"
+    if lose:
+        text += f", {lose} {_s('lose', lose)} it" + ("" if loses == gains else f" on {loses}")
+    return f"{text}, and {first.means}" if first.means else text
 
 
 def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _s(verb: str, count: int) -> str:

@@ -1,4 +1,4 @@
-"""By which role people are given privileges: one that is theirs alone, one that carries just this, or a new one."""
+"""By which role people are given privileges: one that exists for exactly this, or a new one; others by name alone."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import count, islice
 from typing import NamedTuple
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q
 
+from authz import policy
+from authz.access.reach import type_of
 from authz.models import Grant, Role, unended
 from authz.name_rules import MAX_ROLE_NAME
 from authz.plans.exporting import by_role, holders_of
 from authz.plans.parties import Party, carrier
 from authz.plans.wanted import Change
-from authz.plans.wishes import OtherHolders
+from authz.plans.wishes import NOBODY_ELSE, Alternative, OtherHolders
 from authz.services.entries import Entries
-from authz.services.publishing import GroupRole, UserRole
+from metalake.levels import Level, privileges_of
 from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Effect, Privilege
@@ -35,25 +38,16 @@ Grants = Sequence[tuple[Located, Entries]]
 
 
 class Choice(NamedTuple):
-    """A role, or the name of a new one (`row` is None), and why this one; `standing` is what it holds there."""
+    """A role, or the name of a new one (`row` is None), and why this one; `standing` is what it holds there.
+
+    `others` hold it beside the people of the wish.
+    """
 
     name: str
     reason: str
     row: Role | None
     standing: Standing
-
-    def others(self, top: Located, parties: Sequence[Party]) -> OtherHolders:
-        """Who holds the role beside these people."""
-        if self.row is None:
-            return OtherHolders((), 0)
-        people = {(party.whom.sort, party.id) for party in parties}
-        names = [
-            name
-            for sort in ("user", "group")
-            for id, name in holders_of(top, sort, [self.row.pk]).get(self.row.pk, {}).items()
-            if (sort, id) not in people
-        ]
-        return OtherHolders(tuple(sorted(names)[:SHOWN]), len(names))
+    others: OtherHolders = NOBODY_ELSE
 
 
 @dataclass(frozen=True)
@@ -66,77 +60,143 @@ class Choosing:
     now: datetime
 
     def choose(self) -> Choice:
-        """The first that fits: a role of exactly these people, one that carries exactly these grants, a new one."""
-        return self._of_these_people() or self._with_these_grants() or self._new()
+        """A role that exists for exactly this and that nobody else holds, else a new one."""
+        mine = [choice for choice in self._exact if not choice.others.total]
+        if not mine:
+            return self._new()
+        choice = min(mine, key=lambda choice: (len(self._lines(choice) or ()), choice.name))
+        return choice._replace(reason=f"{choice.name} {self._what_for(choice)}.")
 
-    def named(self, name: str) -> Choice:
-        """The role of this name, or a new one."""
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The first few roles of others that hold exactly this: whoever is given one gets what they get later, too."""
+        some = [choice for choice in self._exact if choice.others.total and not self._lines(choice)]
+        some = sorted(some, key=lambda choice: choice.name)[:SHOWN]
+        return tuple(Alternative(c.name, f"{c.name} {self._what_for(c)}.", c.others) for c in some)
+
+    def named(self, name: str, *, says_all: bool = True) -> Choice:
+        """The role of this name, or a new one; `says_all`: what it holds elsewhere, and who holds it, is told too."""
         row = Role.objects.filter(parent_id=self.top.id, name=name).first()
         if row is None:
             return Choice(name, f"There is no role {name} yet: it is made.", None, {})
-        return Choice(name, f"You chose role {name}.", row, self._standing([row]).get(row.pk, {}))
+        standing = self._standing([row], [on.id for on, _ in self.grants]).get(row.pk, {})
+        beside = self._beside(row) if says_all else ""
+        reason = f"You chose role {name}{f', which also holds {beside}' if beside else ''}."
+        return Choice(name, reason, row, standing, self._others([row])[row.pk])
 
-    def _of_these_people(self) -> Choice | None:
-        common = frozenset.intersection(*(party.direct for party in self.parties))
-        rows = list(Role.objects.filter(parent_id=self.top.id, pk__in=common))
-        counts = {row.pk: 0 for row in rows}
-        for pairs in (
-            UserRole.objects.filter(group__role__in=counts).values_list("group__role").annotate(Count("pk")),
-            GroupRole.objects.filter(role__in=counts).values_list("role").annotate(Count("pk")),
-        ):
-            for role, holders in pairs:
-                counts[role] += holders
-        theirs = [row for row in rows if counts[row.pk] == len(self.parties)]
-        standing = self._standing(theirs)
-        fits = [
-            (len(lines), row)
-            for row in theirs
-            if (lines := lines_for(row.name, standing.get(row.pk, {}), self.grants, self.now)) is not None
-        ]
-        if not fits:
-            return None
-        _, row = min(fits, key=lambda pair: (pair[0], pair[1].name))
-        who = "this user or group" if len(self.parties) == 1 else "exactly these users and groups"
-        return Choice(row.name, f"Role {row.name} is held by {who} and by nobody else.", row, standing.get(row.pk, {}))
+    @property
+    def target(self) -> Located:
+        return self.grants[0][0]
 
-    def _with_these_grants(self) -> Choice | None:
-        """A role that has all of the wish's grants, and beside them USE_* on the way at most."""
-        target, entries = self.grants[0]
-        extras = [(carrier(use, target).id, use) for use in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)]
+    @property
+    def entries(self) -> Entries:
+        return self.grants[0][1]
+
+    @cached_property
+    def _exact(self) -> list[Choice]:
+        """The roles that hold all of the wish's grants, and beside them USE_* on the way at most.
+
+        None for a grant for a time: that has a role of its own.
+        """
+        if any(given.starts or given.ends for given in self.entries.values()):
+            return []
+        uses = {use: carrier(use, self.target).id for use in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)}
+        rows = self._carrying(len(self.entries) + len(uses))
+        standing, others = self._standing(rows), self._others(rows)
+        exact = []
+        for row in rows:
+            on = {id: dict(entries) for id, entries in standing.get(row.pk, {}).items()}
+            for use, id in uses.items():
+                if (
+                    use not in self.entries
+                    and (given := on.get(id, {}).get(use))
+                    and given == (Effect.ALLOW, None, None)
+                ):
+                    del on[id][use]
+            if {id: entries for id, entries in on.items() if entries} == {self.target.id: self.entries}:
+                exact.append(Choice(row.name, "", row, standing[row.pk], others[row.pk]))
+        return exact
+
+    def _carrying(self, most: int) -> list[Role]:
+        """Roles with a first grant of the wish and `most` grants in all: those that nobody else may hold come first."""
+        privilege, given = next(iter(self.entries.items()))
         carrying = Grant.objects.filter(
-            unended(self.now), content_object=target.id, permission__codename=next(iter(entries)).value
+            unended(self.now),
+            content_object=self.target.id,
+            permission__codename=privilege.value,
+            effect=given.effect.value,
         )
-        few = Grant.objects.filter(group__in=carrying.values("group")).values("group").annotate(count=Count("pk"))
-        few = few.filter(count__lte=len(entries) + len(extras)).order_by("group")[:MOST_LOOKED_AT]
-        rows = list(Role.objects.filter(parent_id=self.top.id, group__in=[row["group"] for row in few]))
-        wanted = {(on.id, privilege) for on, privileges in self.grants for privilege in privileges} | {*extras}
-        standing = by_role(self._grants_of(rows))
-        for row in sorted(rows, key=lambda row: row.name):
-            present = standing.get(row.pk, {})
-            has_more = any((id, privilege) not in wanted for id, on in present.items() for privilege in on)
-            if not has_more and lines_for(row.name, present, self.grants, self.now) == []:
-                return Choice(row.name, f"Role {row.name} carries exactly these grants.", row, present)
-        return None
+        direct = frozenset().union(*(party.direct for party in self.parties))
+        free = Q(group__role__in=direct) | Q(group__user__isnull=True, group__role__groups__isnull=True)
+        groups: set[int] = set()
+        for some in (carrying.filter(free), carrying):
+            few = Grant.objects.filter(unended(self.now), group__in=some.values("group")).values("group")
+            few = few.annotate(count=Count("pk")).filter(count__lte=most).order_by("group")
+            groups.update(few.values_list("group", flat=True)[:MOST_LOOKED_AT])
+        return list(Role.objects.filter(parent_id=self.top.id, group__in=groups))
 
     def _new(self) -> Choice:
-        name = next(name for some in self._free_names() for name in some)
-        reason = f"No role is held by just these people or carries just these grants: {name} is made for them."
-        return Choice(name, reason, None, {})
-
-    def _free_names(self) -> Iterator[list[str]]:
-        """The names for a new role that no role has, a few in each statement."""
-        names = names_for(*self.grants[0])
+        names = names_for(self.target, self.entries)
+        first = next(names_for(self.target, self.entries))
         while True:
             some = list(islice(names, NAMES_AT_ONCE))
             there = set(Role.objects.filter(parent_id=self.top.id, name__in=some).values_list("name", flat=True))
-            yield [name for name in some if name not in there]
+            if free := [name for name in some if name not in there]:
+                break
+        why = "no role exists for exactly this that nobody else holds"
+        if any(given.starts or given.ends for given in self.entries.values()):
+            why = "a grant for a time has a role of its own"
+        taken = f"; there is a role {first}, for something or somebody else" if free[0] != first else ""
+        return Choice(free[0], f"New role {free[0]}: {why}{taken}.", None, {})
 
-    def _standing(self, rows: Sequence[Role]) -> dict[int, Standing]:
-        """What the roles hold on the objects of the grants."""
-        return by_role(self._grants_of(rows).filter(content_object__in=[on.id for on, _ in self.grants]))
+    def _lines(self, choice: Choice) -> list[Change] | None:
+        return lines_for(choice.name, choice.standing, self.grants, self.now)
 
-    def _grants_of(self, rows: Sequence[Role]) -> QuerySet[Grant]:
-        return Grant.objects.filter(unended(self.now), group__in=[row.group_id for row in rows])
+    def _what_for(self, choice: Choice) -> str:
+        """ "exists for exactly this: Reader on schema lake.A, held by mia"."""
+        assert choice.row is not None
+        names = [*choice.others.names, *(p.whom.name for p in self.parties if choice.row.pk in p.direct)]
+        shown, more = sorted(names)[:SHOWN], choice.others.total - len(choice.others.names) + len(names[SHOWN:])
+        held = f"held by {', '.join(shown)}{f' and {more} more' if more else ''}" if names else "held by nobody yet"
+        alone = " and by nobody else" if names and not choice.others.total else ""
+        return f"exists for exactly this: {self._wished()} on {policy.describe(self.target)}, {held}{alone}"
+
+    def _wished(self) -> str:
+        """The level of the wish, or its privileges."""
+        effects = {given.effect for given in self.entries.values()}
+        for level in Level:
+            if effects == {Effect.ALLOW} and {*privileges_of(level, self.target.kind, type_of(self.target))} == {
+                *self.entries
+            }:
+                return level.capitalize()
+        return ", ".join(f"{'DENY ' * (g.effect is Effect.DENY)}{p}" for p, g in sorted(self.entries.items()))
+
+    def _beside(self, row: Role) -> str:
+        """What a role holds that no role has by default, in words."""
+        on_others = ~Q(content_object__in=[on.id for on, _ in self.grants])
+        held = Grant.objects.filter(unended(self.now), group=row.group_id).aggregate(
+            DENY=Count("pk", filter=Q(effect=Effect.DENY.value)),
+            timed=Count("pk", filter=Q(starts_at__isnull=False) | Q(ends_at__isnull=False)),
+            elsewhere=Count("pk", filter=on_others),
+        )
+        words = {"DENY": "DENY|s", "timed": "grant|s for a time", "elsewhere": "grant|s on other objects"}
+        some = (
+            f"{held[key]:,} {word.replace('|s', 's' * (held[key] > 1))}" for key, word in words.items() if held[key]
+        )
+        return ", ".join(some)
+
+    def _others(self, rows: Sequence[Role]) -> dict[int, OtherHolders]:
+        """Who holds each role beside these people."""
+        people = {(party.whom.sort, party.id) for party in self.parties}
+        names: dict[int, list[str]] = {row.pk: [] for row in rows}
+        for sort in ("user", "group"):
+            for role, holders in holders_of(self.top, sort, list(names)).items():
+                names[role] += [name for id, name in holders.items() if (sort, id) not in people]
+        return {role: OtherHolders(tuple(sorted(some)[:SHOWN]), len(some)) for role, some in names.items()}
+
+    def _standing(self, rows: Sequence[Role], on: Sequence[int] | None = None) -> dict[int, Standing]:
+        """What the roles hold, on all objects or on these."""
+        grants = Grant.objects.filter(unended(self.now), group__in=[row.group_id for row in rows])
+        return by_role(grants if on is None else grants.filter(content_object__in=on))
 
 
 def lines_for(role: str, standing: Standing, grants: Grants, now: datetime) -> list[Change] | None:
@@ -171,19 +231,36 @@ def assignments(role: str, row: Role | None, parties: Sequence[Party]) -> list[C
 
 
 def names_for(target: Located, entries: Entries) -> Iterator[str]:
-    """Names for a role, after the object and without end: `nyc_reader`, `travel_nyc_reader`, `nyc_reader_2`, ..."""
-    word = _word(entries)
-    parts = [re.sub(r"[^\w=-]+", "_", node.name).strip("_") or node.kind for node in target.nodes]
-    base = ""
-    for part in reversed(parts):
-        base = f"{part}_{base}" if base else part
-        yield _name(base, word)
-    yield from (_name(parts[-1], f"{word}_{n}") for n in count(2))
+    """Names for a role, by the whole path and the level, without end: `lake_sales_emea_reader`, then with `_2`, ...
+
+    One that is too long keeps its catalog and as much of its end as there is room for: `lake--emea_orders_reader`.
+    """
+    nodes = target.nodes[1:] or target.nodes
+    parts = [re.sub(r"[^\w=-]+", "_", node.name).strip("_") or node.kind for node in nodes]
+    parts[0] = parts[0] if parts[0][0] not in "=-" else f"_{parts[0]}"
+    word = _word(entries) + _span_word(entries)
+    yield _name(parts, word)
+    yield from (_name(parts, f"{word}_{n}") for n in count(2))
 
 
-def _name(base: str, word: str) -> str:
-    base = base if base[0] not in "=-" else f"_{base}"
-    return f"{base[: MAX_ROLE_NAME - len(word) - 1]}_{word}"
+def _name(parts: list[str], word: str) -> str:
+    room = MAX_ROLE_NAME - len(word) - 1
+    base = "_".join(parts)
+    if len(base) > room:
+        first = parts[0][: room // 3] if len(parts) > 1 else ""
+        kept = parts[1:] or parts
+        while len(kept) > 1 and len("_".join(kept)) > room - len(first) - 2:
+            kept = kept[1:]
+        base = f"{first}--{'_'.join(kept)}"[:room] if first else parts[0][:room]
+    return f"{base}_{word}"
+
+
+def _span_word(entries: Entries) -> str:
+    """ "_until_2026-12-31" for a grant for a time."""
+    starts, ends = ({getattr(given, way) for given in entries.values()} - {None} for way in ("starts", "ends"))
+    if ends:
+        return f"_until_{max(ends):%Y-%m-%d}"
+    return f"_from_{min(starts):%Y-%m-%d}" if starts else ""
 
 
 def _word(entries: Entries) -> str:

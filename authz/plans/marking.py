@@ -44,11 +44,11 @@ def marked_changes(changes: Sequence[Change], before: Shown | None) -> list[Mark
 
 
 def marked_lines(blast: Blast | None, before: Shown | None) -> list[Marked[Line]]:
-    """The foremost lines of a blast radius, marked in the same way."""
-    lines = blast.foremost if blast else []
+    """The lines of a blast radius, marked in the same way."""
+    lines = blast.lines if blast else []
     if before is None:
         return [Marked(line) for line in lines]
-    return _marked(lines, before.blast.foremost, lambda line: line.privilege, lambda line: line)
+    return _marked(lines, before.blast.lines, lambda line: (line.privilege, line.kind), lambda line: line)
 
 
 def _marked(

@@ -159,5 +159,5 @@ def _moves(difference: Difference) -> list[blast.Move]:
             gone = step.take.get(id, {})
             staying = {privilege: given for privilege, given in standing.get(id, {}).items() if privilege not in gone}
             on[id] = staying | step.give.get(id, {})
-        moves.append(blast.Move(step.role_id, on, step.assign, step.unassign))
+        moves.append(blast.Move(step.role_id, on, step.assign, step.unassign, step.name))
     return moves

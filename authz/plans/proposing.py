@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from authz import operations, policy
 from authz.access.remedies import Remedies, Step
@@ -66,9 +67,12 @@ class _Proposing:
             return self._by_a_granter()
         choosing = Choosing(self.top, self.parties, self._grants(), self.actor.moment)
         choice = choosing.choose() if self.wish.role is None else choosing.named(self.wish.role)
+        alternatives = choosing.alternatives() if self.wish.role is None else ()
         if choice.row is None and not policy.permits(self.actor, operations.CREATE_ROLE, self.top):
-            return self._ask(f"making a role takes create_role on {policy.describe(self.top)}", self._may_make)
-        return self._planned(choice, choice.others(self.top, self.parties))
+            proposal = self._ask(f"making a role takes create_role on {policy.describe(self.top)}", self._may_make)
+        else:
+            proposal = self._planned(choice, choice.others)
+        return replace(proposal, alternatives=alternatives)
 
     def _grants(self) -> Grants:
         """The wish's grants, then those of USE_* on the way that are added to them."""
@@ -116,8 +120,8 @@ class _Proposing:
         if self.parties and not (is_known and all(row.pk in party.actor.roles for party in self.parties)):
             return self._ask(f"assigning role {row.name} takes manage_grants on {top}", self._may_assign)
         self.parties = []
-        choice = Choosing(self.top, [], self._grants(), self.actor.moment).named(row.name)
-        return self._planned(choice, choice.others(self.top, []) if is_known else None)
+        choice = Choosing(self.top, [], self._grants(), self.actor.moment).named(row.name, says_all=False)
+        return self._planned(choice, choice.others if is_known else None)
 
     def _is_known(self, row: Role) -> bool:
         """Whether the caller, who reads access to the object, reads there who holds the role."""

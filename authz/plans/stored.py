@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from authz.plans.blast_lines import Blast, Line, Side
+from authz.plans.blast_lines import Blast, Line, Refused, Side
 from authz.plans.wanted import Change, Step
 from authz.services.entries import Entries, Given
 from metalake.kinds import Kind
@@ -93,7 +93,8 @@ def read_changes(data: Iterable[Sequence[Any]]) -> list[Change]:
 def blast_data(blast: Blast) -> dict[str, Any]:
     """A blast radius as JSON, which `read_blast` reads back."""
     lines = [[line.privilege, line.kind, asdict(line.gain), asdict(line.lose)] for line in blast.lines]
-    return {"lines": lines, "is_cut": blast.is_cut, "scheduled": blast.scheduled}
+    stays = {"refused": blast.refused, "refused_total": blast.refused_total} if blast.refused else {}
+    return {"lines": lines, "is_cut": blast.is_cut, "scheduled": blast.scheduled, **stays}
 
 
 def read_blast(data: dict[str, Any]) -> Blast:
@@ -101,4 +102,8 @@ def read_blast(data: dict[str, Any]) -> Blast:
         Line(Privilege(privilege), Kind(kind), Side(**gain), Side(**lose))
         for privilege, kind, gain, lose in data["lines"]
     ]
-    return Blast(lines, data["is_cut"], data["scheduled"])
+    refused = [
+        Refused(id, Kind(kind), full_name, tuple(map(Privilege, privileges)), role, says, users, tuple(names))
+        for id, kind, full_name, privileges, role, says, users, names in data.get("refused", ())
+    ]
+    return Blast(lines, data["is_cut"], data["scheduled"], refused, data.get("refused_total", 0))

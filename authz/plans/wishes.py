@@ -66,13 +66,24 @@ class OtherHolders(NamedTuple):
     total: int
 
 
+NOBODY_ELSE = OtherHolders((), 0)
+
+
+class Alternative(NamedTuple):
+    """A role of others that holds exactly what is wished, to be chosen by its name."""
+
+    role: str
+    reason: str
+    other_holders: OtherHolders
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A role for a wish, and why this one; `role` is None where nothing is to be done or others have to be asked.
 
     `changes` are what to plan and `planned` the plan of them; both are empty where all is effective already, and where
     the caller may not do all of it: then `asks` says whom to ask. `other_holders` is None where the caller may not
-    know who holds the role.
+    know who holds the role. `alternatives` are roles of others that hold exactly this.
     """
 
     role: str | None
@@ -84,3 +95,4 @@ class Proposal:
     use: tuple[Use, ...] = ()
     asks: tuple[Step, ...] = ()
     other_holders: OtherHolders | None = field(default=None)
+    alternatives: tuple[Alternative, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from authz.plans.applying import Applied
-from authz.plans.blast_lines import Blast, Side
+from authz.plans.blast_lines import Blast, Refused, Side
 from authz.plans.file import RoleBody, SubtreeBody
 from authz.plans.planning import Planned
 from authz.plans.wanted import Change
@@ -58,6 +58,18 @@ class BlastReply(Reply):
     type: str
     gain: SideReply
     lose: SideReply
+    means: str | None = Field(None, description="What who gains a managing privilege can do with it, in words")
+
+
+class RefusedReply(Reply):
+    """Privileges that stay refused on an object, and on what it contains, since a role denies them; how to whom."""
+
+    object: ObjectReply
+    privileges: list[str]
+    role: str
+    says: str
+    users: int
+    names: list[str]
 
 
 class PlannedReply(Reply):
@@ -68,6 +80,8 @@ class PlannedReply(Reply):
     changes: list[PlannedChangeReply]
     blast_radius: list[BlastReply]
     at_least: bool = Field(description="Counting took too long: the figures of the blast radius are lower bounds")
+    refused: list[RefusedReply] = Field(description="The first few DENYs that keep refused what the changes allow")
+    refused_total: int
     scheduled: int = Field(description="Grants that begin later, which the blast radius leaves out")
     summary: str
     left: list[str] | None = Field(None, description="What an undo leaves as it is, since it changed meanwhile")
@@ -101,6 +115,8 @@ def planned_reply(planned: Planned) -> dict[str, Any]:
         changes=list(map(change_reply, planned.changes)),
         blastRadius=_blast(planned.blast),
         atLeast=planned.blast.is_cut,
+        refused=list(map(_refused, planned.blast.refused)),
+        refusedTotal=planned.blast.refused_total,
         scheduled=planned.blast.scheduled,
         summary=planned.summary,
         left=list(planned.left) or None,
@@ -113,9 +129,21 @@ def applied_reply(applied: Applied) -> dict[str, Any]:
 
 def _blast(blast: Blast) -> list[dict[str, Any]]:
     return [
-        {"privilege": line.privilege, "type": line.kind, "gain": _side(line.gain), "lose": _side(line.lose)}
+        present(
+            privilege=line.privilege,
+            type=line.kind,
+            gain=_side(line.gain),
+            lose=_side(line.lose),
+            means=line.means or None,
+        )
         for line in blast.lines
     ]
+
+
+def _refused(one: Refused) -> dict[str, Any]:
+    said = {"privileges": list(one.privileges), "role": one.role, "says": one.says}
+    on = {"type": one.kind.value, "fullName": one.full_name}
+    return {"object": on, **said, "users": one.users, "names": list(one.names)}
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from authz.access.questions import Place, Whom
-from authz.plans.wishes import USES, Note, Proposal, Use, Wish
+from authz.plans.wishes import USES, Note, OtherHolders, Proposal, Use, Wish
 from authz.services.entries import read_entries
 from authz.wire.access import ByReply, ChangeReply, by_reply, change_reply, object_reply
 from authz.wire.plans import PlannedReply, planned_reply
@@ -78,6 +78,14 @@ class HoldersReply(Reply):
     total: int
 
 
+class AlternativeReply(Reply):
+    """A role of others that holds exactly what is wished; a request that names it as its role takes it."""
+
+    role: str
+    reason: str
+    other_holders: HoldersReply
+
+
 class ProposalReply(Reply):
     """A role and why this one, with the plan; without one where nothing is to be done or others have to be asked."""
 
@@ -89,6 +97,7 @@ class ProposalReply(Reply):
     use: list[UseReply]
     asks: list[ChangeReply]
     other_holders: HoldersReply | None = None
+    alternatives: list[AlternativeReply]
 
 
 def proposal_reply(proposal: Proposal) -> dict[str, Any]:
@@ -101,8 +110,16 @@ def proposal_reply(proposal: Proposal) -> dict[str, Any]:
         notes=list(map(_note_reply, proposal.notes)),
         use=list(map(_use_reply, proposal.use)),
         asks=list(map(change_reply, proposal.asks)),
-        otherHolders=others and {"names": list(others.names), "total": others.total},
+        otherHolders=others and _holders_reply(others),
+        alternatives=[
+            {"role": one.role, "reason": one.reason, "otherHolders": _holders_reply(one.other_holders)}
+            for one in proposal.alternatives
+        ],
     )
+
+
+def _holders_reply(others: OtherHolders) -> dict[str, Any]:
+    return {"names": list(others.names), "total": others.total}
 
 
 def _note_reply(note: Note) -> dict[str, Any]:

@@ -223,14 +223,14 @@ def test_many_tables_and_users_are_few_steps(world: World, monkeypatch: pytest.M
     planned = planning.plan(world.olga, "acme", file)
     assert not planned.blast.is_cut
     assert shown(planned.blast)[P.SELECT_TABLE, Kind.TABLE] == ((300, 2000, names[:5]), (0, 0, []))
-    assert planned.summary.startswith("300 users gain select_table on 2000 tables; ")
+    assert planned.summary.startswith("300 users gain select_table on 2,000 tables, 2 schemas and 1 catalog; ")
 
 
 def test_a_preview_reads_only_so_many_objects(world: World) -> None:
     tables(world, 299)
     wish = [change("grant", world.give("mia", "use_catalog@lake", "use_schema@lake"), "select_table@lake")]
     cut, whole = (planning.plan_changes(world.olga, "acme", wish, budget=budget).blast for budget in (100, 1000))
-    assert cut.is_cut and cut.summary == "at least: 1 user gains select_table on 98 tables"
+    assert cut.is_cut and cut.summary == "at least: 1 user gains select_table on 98 tables, 2 schemas and 1 catalog"
     assert not whole.is_cut and shown(whole)[P.SELECT_TABLE, Kind.TABLE] == ((1, 300, ["mia"]), (0, 0, []))
 
 

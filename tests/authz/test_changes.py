@@ -50,7 +50,7 @@ def test_wanted_changes_are_planned_and_applied_and_nothing_else(world: World) -
         "grant reader allow use_schema lake.A",
         "assign reader user mia",
     ]
-    assert planned.summary.startswith("1 user gains select_table on 1 table; ")
+    assert planned.summary.startswith("1 user gains select_table on 1 table and 2 schemas; ")
     applied = applying.apply_plan(world.olga, "acme", planned.token)
     assert applied == (planned.changes, planned.token)
     assert policy.permits(world.mia, policy.operations.LOAD_TABLE, by_ids([world.t.id])[world.t.id])

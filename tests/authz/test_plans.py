@@ -92,7 +92,7 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
     assert table.lose.users == 0
     lake = lines[Privilege.USE_CATALOG, Kind.CATALOG]
     assert (lake.gain.names, lake.lose.names) == (["mia"], ["nils"])
-    assert planned.summary.startswith("1 user gains select_table on 1 table; ")
+    assert planned.summary.startswith("1 user gains select_table on 1 table and 2 schemas; ")
 
     made = applying.apply_plan(world.olga, "acme", planned.token)
     assert made == (planned.changes, planned.token)

@@ -1,4 +1,4 @@
-"""Roles for people: one that is theirs alone, one that carries just this, or a new one; and whom to ask."""
+"""Roles for people: one that exists for exactly this, or a new one; and whom to ask."""
 
 from __future__ import annotations
 
@@ -51,61 +51,95 @@ def verdicts(proposal: Proposal) -> list[tuple[str, str, str]]:
 @pytest.mark.store
 def test_a_new_role_is_named_after_the_object_and_opens_the_way(world: World) -> None:
     proposal = proposed(world, "lake.A:B", "select_table", "use_schema")
-    assert (proposal.role, proposal.is_new) == ("B_reader", True)
-    assert "B_reader is made for them" in proposal.reason
+    assert (proposal.role, proposal.is_new) == ("lake_A_B_reader", True)
+    assert proposal.reason == ("New role lake_A_B_reader: no role exists for exactly this that nobody else holds.")
     assert proposal.planned and lines(proposal.planned.changes) == [
-        "createRole B_reader",
-        "grant B_reader allow use_catalog lake",
-        "grant B_reader allow select_table lake.A:B",
-        "grant B_reader allow use_schema lake.A:B",
-        "assign B_reader user mia",
+        "createRole lake_A_B_reader",
+        "grant lake_A_B_reader allow use_catalog lake",
+        "grant lake_A_B_reader allow select_table lake.A:B",
+        "grant lake_A_B_reader allow use_schema lake.A:B",
+        "assign lake_A_B_reader user mia",
     ]
     assert [(use.privilege, use.is_added, use.says) for use in proposal.use] == [
         (Privilege.USE_CATALOG, True, "mia lacks use_catalog on catalog lake: it is given too.")
     ]
-    assert proposal.planned.summary.startswith("1 user gains select_table on 1 table; ")
+    assert proposal.planned.summary.startswith("1 user gains select_table on 1 table and 1 schema; ")
     assert verdicts(proposal) == [("mia", "select_table", "new"), ("mia", "use_schema", "new")]
     applying.apply_plan(world.olga, "acme", proposal.planned.token)
     again = proposed(world, "lake.A:B", "select_table", "use_schema")
     assert (again.role, again.changes, again.planned) == (None, (), None)
     assert again.reason == "All of it is effective already."
     assert verdicts(again) == [("mia", "select_table", "effective"), ("mia", "use_schema", "effective")]
-    assert again.notes[0].says == "Role B_reader allows select_table on schema lake.A:B, and mia holds it."
+    assert again.notes[0].says == "Role lake_A_B_reader allows select_table on schema lake.A:B, and mia holds it."
 
 
-def test_a_role_of_just_these_people_comes_first(world: World) -> None:
+# Roles of mia alone, or of the group crew alone, into which nothing more goes.
+OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "for something else": ("mia", ("use_catalog@files",)),
+    "for more": ("mia", ("select_table@lake.A", "modify_table@lake.A")),
+    "for less": ("mia", ("use_schema@lake.A",)),
+    "for the same elsewhere": ("mia", ("select_table@lake.A", "use_schema@lake.A", "select_table@lake.A:B")),
+    "of DENYs": ("group crew", ("deny select_table@lake.A:B.t",)),
+    "of DENYs there": ("group crew", ("deny modify_table@lake.A",)),
+    "one DENY beside it": ("mia", ("select_table@lake.A", "use_schema@lake.A", "deny modify_table@lake.A")),
+}
+
+
+@pytest.mark.parametrize("held", OTHERS)
+def test_nothing_goes_into_a_role_that_is_for_anything_else(world: World, held: str) -> None:
     world.group("crew", "nils")
-    world.give("mia", "create_table@lake")  # r1: of mia alone
-    both = world.give("mia", "modify_table@lake")  # r2: of mia and the group
-    roles.assign_roles(world.olga, "acme", "group", "crew", [both])
-    alone = proposed(world, "lake.A", "select_table", with_use=frozenset())
-    assert (alone.role, alone.is_new, alone.reason) == (
-        "r1",
+    whom, grants_ = OTHERS[held]
+    name = world.give("mia" if whom == "mia" else "olga", *grants_)
+    if whom != "mia":
+        roles.assign_roles(world.olga, "acme", "group", "crew", [name])
+        roles.unassign_roles(world.olga, "acme", "user", "olga", [name])
+    before = world.role(name)
+    proposal = proposed(world, "lake.A", "use_schema", "select_table", to=(whom,))
+    assert (proposal.role, proposal.is_new) == ("lake_A_reader", True)
+    assert not any(change.role == name for change in proposal.changes)
+    assert proposal.planned and applying.apply_plan(world.olga, "acme", proposal.planned.token)
+    assert world.role(name) == before
+
+
+def test_a_role_that_exists_for_exactly_this_is_taken(world: World) -> None:
+    """It may also open the way; who of these people lacks it gets it."""
+    exact = ("use_catalog@lake", "use_schema@lake.A", "select_table@lake.A", "select_view@lake.A")
+    mine, _ = world.give("mia", *exact[1:]), world.give("nils", *exact)
+    world.group("crew")
+    proposal = proposed(world, "lake.A", *(each.partition("@")[0] for each in exact[1:]), to=("mia", "group crew"))
+    assert (proposal.role, proposal.is_new, proposal.reason, proposal.other_holders) == (
+        mine,
         False,
-        "Role r1 is held by this user or group and by nobody else.",
+        "r1 exists for exactly this: Reader on schema lake.A, held by mia and by nobody else.",
+        ((), 0),
     )
-    assert lines(alone.changes) == ["grant r1 allow select_table lake.A"]
-    together = proposed(world, "lake.A", "select_table", to=("mia", "group crew", "mia"), with_use=frozenset())
-    assert together.role == both and together.other_holders == ((), 0)
-    contrary = proposed(world, "lake", "deny create_table", with_use=frozenset())
-    assert contrary.role == "lake_denied", "a role that allows what is to be denied does not fit"
+    assert lines(proposal.changes) == ["grant r1 allow use_catalog lake", "assign r1 group crew"]
+    (other,) = proposal.alternatives
+    assert (other.role, other.other_holders) == ("r2", (("nils",), 1))
+    assert other.reason == "r2 exists for exactly this: Reader on schema lake.A, held by nils."
+    roles.create_role(world.olga, "acme", "free")
+    grants.grant_privileges(world.olga, "acme", "free", Kind.TABLE, "lake.A:B.t", [("modify_table", "deny")])
+    denied = proposed(world, "lake.A:B.t", "deny modify_table")
+    assert denied.reason == "free exists for exactly this: DENY modify_table on table lake.A:B.t, held by nobody yet."
 
 
-def test_a_role_with_just_these_grants_says_who_holds_it(world: World) -> None:
+def test_a_role_that_others_hold_is_offered_and_not_taken(world: World) -> None:
     world.group("crew")
     shared = world.give("nils", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A")
     roles.assign_roles(world.olga, "acme", "group", "crew", [shared])
-    world.give("nils", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A", "create_table@lake.A")
-    proposal = proposed(world, "lake.A", "select_table")
-    assert (proposal.role, proposal.reason) == (shared, f"Role {shared} carries exactly these grants.")
-    assert proposal.other_holders == (("crew", "nils"), 2)
-    assert lines(proposal.changes) == [f"assign {shared} user mia"]
+    proposal = proposed(world, "lake.A", "use_schema", "select_table")
+    assert proposal.role == "lake_A_reader"
+    assert [(one.role, one.other_holders) for one in proposal.alternatives] == [(shared, (("crew", "nils"), 2))]
+    chosen = proposed(world, "lake.A", "use_schema", "select_table", role=shared)
+    assert (chosen.reason, chosen.other_holders) == ("You chose role r1.", (("crew", "nils"), 2))
+    assert lines(chosen.changes) == [f"assign {shared} user mia"] and not chosen.alternatives
 
 
 def test_a_role_that_is_chosen_is_taken_and_says_who_holds_it(world: World) -> None:
     chosen = world.give("nils", "deny modify_table@lake.A")
     proposal = proposed(world, "lake.A", "select_table", role=chosen, with_use=frozenset())
     assert (proposal.role, proposal.other_holders) == (chosen, (("nils",), 1))
+    assert proposal.reason == "You chose role r1, which also holds 1 DENY."
     assert lines(proposal.changes) == ["grant r1 allow select_table lake.A", "assign r1 user mia"]
     with pytest.raises(Invalid, match="Role r1 holds one of these privileges there with another effect"):
         proposed(world, "lake.A", "modify_table", role=chosen)
@@ -115,28 +149,44 @@ def test_a_role_that_is_chosen_is_taken_and_says_who_holds_it(world: World) -> N
         proposed(world, "lake.A", "select_table", role="my role")
 
 
-def test_a_grant_for_a_time_is_made_longer_and_never_shorter(world: World) -> None:
-    grants.grant_privileges(
-        world.olga, "acme", world.give("mia"), Kind.SCHEMA, "lake.A", [("select_table", "allow", None, LATER)]
-    )
-    longer = proposed(world, "lake.A", "select_table", with_use=frozenset())
+def test_a_grant_for_a_time_has_a_role_of_its_own(world: World) -> None:
+    """One that is chosen makes it longer and never shorter."""
+    timed, exact = world.give("mia"), world.give("mia", "select_table@lake.A:B")
+    grants.grant_privileges(world.olga, "acme", timed, Kind.SCHEMA, "lake.A", [("select_table", "allow", None, LATER)])
+    assert proposed(world, "lake.A", "select_table", with_use=frozenset()).role == "lake_A_reader"
+    longer = proposed(world, "lake.A", "select_table", role=timed, with_use=frozenset())
+    assert longer.reason == "You chose role r1, which also holds 1 grant for a time."
     assert lines(longer.changes) == ["revoke r1 allow select_table lake.A", "grant r1 allow select_table lake.A"]
     assert verdicts(longer) == [("mia", "select_table", "broken")], "without use_catalog it is of no use"
+    for span, word in (((None, LATER), "until"), ((LATER, None), "from")):
+        entries = {Privilege.SELECT_TABLE: Given(Effect.ALLOW, *span)}
+        wanted = Wish((Whom("user", "nils"),), Place(Kind.SCHEMA, "lake.A:B"), entries, with_use=frozenset())
+        fresh = propose(world.olga, "acme", wanted)
+        assert (fresh.role, fresh.is_new) == (f"lake_A_B_reader_{word}_2999-01-01", True) and fresh.role != exact
+        assert "a grant for a time has a role of its own" in fresh.reason
 
 
 @pytest.mark.parametrize(
     ("names", "privileges", "first"),
     [
-        (("a b.c",), ("select_table",), "a_b_c_reader"),
-        (("=x",), ("modify_table",), "_=x_writer"),
-        (("\u200b",), ("manage_grants",), "schema_manager"),
-        (("é" * 200,), ("deny use_schema",), "é" * 57 + "_denied"),
+        (("a b.c",), ("select_table",), "lake_a_b_c_reader"),
+        (("=x",), ("modify_table",), "lake_=x_writer"),
+        (("\u200b",), ("manage_grants",), "lake_schema_manager"),
+        (
+            ("department", *(f"unit{n}" for n in range(9)), "x"),
+            ("select_table",),
+            "lake--unit1_unit2_unit3_unit4_unit5_unit6_unit7_unit8_x_reader",
+        ),
+        (("é" * 200,), ("deny use_schema",), "lake--" + "é" * 51 + "_denied"),
     ],
 )
 def test_odd_names_make_readable_roles(
     world: World, names: tuple[str, ...], privileges: tuple[str, ...], first: str
 ) -> None:
-    row = world.schema(names[0])
+    row = None
+    for name in names:
+        row = world.schema(name, row)
+    assert row
     every = list(islice(choosing.names_for(by_ids([row.pk])[row.pk], wish("lake.A", *privileges).entries), 100))
     assert every[0] == first
     assert len(set(every)) == 100
@@ -144,10 +194,12 @@ def test_odd_names_make_readable_roles(
         check_role_name(name)
 
 
-def test_names_that_are_taken_are_passed_over(world: World) -> None:
-    for name in ("A_reader", "lake_A_reader", "acme_lake_A_reader", *(f"A_reader_{n}" for n in range(2, 10))):
+def test_a_name_that_is_taken_is_passed_over_and_said(world: World) -> None:
+    for name in ("lake_A_reader", *(f"lake_A_reader_{n}" for n in range(2, 12))):
         roles.create_role(world.olga, "acme", name)
-    assert proposed(world, "lake.A", "select_table").role == "A_reader_10"
+    proposal = proposed(world, "lake.A", "select_table")
+    assert proposal.role == "lake_A_reader_12"
+    assert proposal.reason.endswith("; there is a role lake_A_reader, for something or somebody else.")
 
 
 # Notes and the way
@@ -293,7 +345,8 @@ def test_proposals_over_the_wire(steward: World, wire: Wire) -> None:
     status, reply = wire("POST", f"{PATH}/proposals", body)
     assert status == 200, reply
     proposal = reply["proposal"]
-    assert (proposal["role"], proposal["isNew"]) == ("r2", False)
+    assert (proposal["role"], proposal["isNew"], proposal["alternatives"]) == ("lake_A_reader", True, [])
+    assert proposal["plan"]["refused"] == [] and proposal["plan"]["refusedTotal"] == 0
     assert proposal["notes"] == [
         {"user": "mia", "privilege": "select_table", "verdict": "new", "says": "mia gets select_table."}
     ]
