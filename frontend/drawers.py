@@ -59,7 +59,10 @@ class Drawer:
             does = f"{names} {be} denied {listed} on" if is_deny else f"{names} may use {listed} on"
         else:
             does = f"{names} {'may not' if is_deny else 'may'} {Level(self.form.chosen_level).verb}"
-        return f"{does} {covered(self.on)}"
+        planned = self.proposal and self.proposal.planned
+        # When it is applied there is no proposal: the form says what it showed.
+        excepts = bool(planned.blast.refused) if planned else "excepts" in self.form.data
+        return f"{does} {covered(self.on)}{', except what stays refused' if excepts else ''}"
 
     @property
     def announced(self) -> str:
@@ -87,7 +90,13 @@ class Drawer:
     @property
     def worth_telling(self) -> list[Note]:
         """What does not simply come to be: effective already, beaten, broken, or later."""
-        return [note for note in self.proposal.notes if note.verdict != "new"] if self.proposal else []
+        if self.proposal is None:
+            return []
+        planned = self.proposal.planned
+        here = [one for one in planned.blast.refused if one.object_id == self.on.id] if planned else []
+        told = {(name, privilege) for one in here for name in one.names for privilege in one.privileges}
+        notes = [note for note in self.proposal.notes if note.verdict != "new"]
+        return [note for note in notes if note.verdict != "beaten" or (note.whom.name, note.privilege) not in told]
 
     @property
     def shown_notes(self) -> list[Note]:

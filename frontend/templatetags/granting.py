@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from django import template
 
-from authz.plans.blast_lines import Line, Side
+from authz.plans.blast_lines import Line, Refused, Side, on_objects, together
 from authz.plans.marking import Marked, Shown, marked_changes, marked_lines
 from authz.plans.planning import Planned
 from authz.plans.wanted import Change
 from metalake.privileges import Privilege
 
 register = template.Library()
-Row = TypeVar("Row", Line, Change)
 
 
 @register.filter
@@ -25,15 +24,42 @@ def thousands(number: int) -> str:
 
 
 @register.filter
-def others(side: Side) -> int:
+def others(side: Side | Refused) -> int:
     """How many users gain or lose it beside those who are named."""
     return side.users - len(side.names)
 
 
+class Told(NamedTuple):
+    """Privileges that the same people gain and lose on the same objects, with a line for each kind of these."""
+
+    privileges: list[Privilege]
+    lines: list[Marked[Line]]
+
+
 @register.filter
-def foremost(planned: Planned | None, before: Shown | None = None) -> list[Marked[Line]]:
-    """One line for each privilege that somebody gains or loses, marked where it was shown otherwise before."""
+def lines(planned: Planned | None, before: Shown | None = None) -> list[Marked[Line]]:
+    """What somebody gains or loses, marked where it was shown otherwise before."""
     return marked_lines(planned.blast if planned else None, before or None)
+
+
+@register.filter
+def told(rows: Sequence[Marked[Line]]) -> list[Told]:
+    """The lines of one privilege and the same people as one, then privileges for which all else is the same."""
+    runs = together(rows, lambda each: (each.mark, *each.line.people, each.was and each.was.people))
+    alike = together(runs, lambda run: tuple(str((each.line.means, *_but_for_the_privilege(each))) for each in run))
+    return [Told([run[0].line.privilege for run in some], some[0]) for some in alike]
+
+
+@register.filter
+def objects(rows: Sequence[Marked[Line]], way: str) -> str:
+    """What is gained or lost on, in words; `way` is "gain" or "lose"."""
+    return on_objects((getattr(each.line, way), each.line.kind) for each in rows)
+
+
+@register.filter
+def objects_before(rows: Sequence[Marked[Line]], way: str) -> str:
+    """The same as it was shown before."""
+    return on_objects((getattr(each.was, way), each.was.kind) for each in rows if each.was)
 
 
 @register.filter
@@ -43,7 +69,7 @@ def changed(planned: Planned | None, before: Shown | None = None) -> list[Marked
 
 
 @register.filter
-def joined(rows: Sequence[Marked[Row]]) -> list[tuple[Marked[Row], list[Privilege]]]:
+def joined(rows: Sequence[Marked[Change]]) -> list[tuple[Marked[Change], list[Privilege]]]:
     """Neighbours that differ in their privilege alone as one: the first of them, with the privileges of all."""
     runs = [list(run) for _, run in groupby(rows, _but_for_the_privilege)]
     return [(run[0], [each.line.privilege for each in run if each.line.privilege]) for run in runs]
@@ -55,10 +81,10 @@ def _but_for_the_privilege(row: Marked[Any]) -> tuple[str, dict[str, Any], dict[
 
 
 @register.filter
-def gain_something(lines: list[Marked[Line]]) -> bool:
-    return any(each.line.gain.users for each in lines)
+def gain_something(rows: list[Marked[Line]]) -> bool:
+    return any(each.line.gain.users for each in rows)
 
 
 @register.filter
-def lose_something(lines: list[Marked[Line]]) -> bool:
-    return any(each.line.lose.users for each in lines)
+def lose_something(rows: list[Marked[Line]]) -> bool:
+    return any(each.line.lose.users for each in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import defaultdict
 from typing import Any
@@ -13,7 +14,7 @@ from authz.access import reach
 from authz.actor import Actor
 from authz.models import Member, User
 from authz.objects import by_ids
-from authz.plans import applying, blast, planning, undoing
+from authz.plans import applying, blast, planning, stored, undoing
 from authz.plans.blast_lines import SHOWN, Blast
 from authz.plans.exporting import export
 from authz.plans.wanted import Wanted, WantedGrant, WantedRole
@@ -275,3 +276,53 @@ def test_what_is_denied_below_is_not_gained(world: World) -> None:
         (P.SELECT_TABLE, Kind.SCHEMA): ((1, 2, ["mia"]), (0, 0, [])),
         (P.SELECT_TABLE, Kind.CATALOG): ((1, 1, ["mia"]), (0, 0, [])),
     }
+
+
+def test_what_a_deny_keeps_refused_is_named(world: World) -> None:
+    """At or below what is granted, by the nearest DENY; owners are denied nothing, nor is who holds no such role."""
+    (c, d), no_pii = (world.schema(name, world.a) for name in "CD"), "r1"
+    for n in range(2):
+        world.table(f"t{n}", c)
+    own = world.table("own", d)
+    assert world.give("mia", "deny select_table@lake.A:B.t", "deny use_schema@lake.A:C") == no_pii
+    roles.assign_roles(world.olga, "acme", "user", "nils", [world.give("mia", "deny select_table@lake.A:D.own")])
+    world.own("mia", own)
+    people.add_user(world.olga, "acme", "sam")
+    wish = [change("createRole", "r"), *(change("assign", "r", f"user {name}") for name in ("mia", "nils", "sam"))]
+    reader = ("use_catalog@lake", "use_schema@lake.A", "select_table@lake.A")
+    planned = planning.plan_changes(world.olga, "acme", [*wish, *(change("grant", "r", one) for one in reader)])
+    assert [(one.full_name, one.role, one.privileges, one.names) for one in planned.blast.refused] == [
+        ("lake.A:B.t", no_pii, (P.SELECT_TABLE,), ("mia",)),
+        ("lake.A:C", no_pii, (P.SELECT_TABLE, P.USE_SCHEMA), ("mia",)),
+        ("lake.A:D.own", "r2", (P.SELECT_TABLE,), ("nils",)),
+    ]
+    assert planned.blast.refused[1].says == "schema lake.A:C and everything below it: role r1 denies use_schema"
+    assert planned.summary.endswith(
+        "; refused still: select_table on table lake.A:B.t: role r1 denies select_table; "
+        "select_table and use_schema on schema lake.A:C and everything below it: role r1 denies use_schema; "
+        "select_table on table lake.A:D.own: role r2 denies select_table"
+    )
+    assert stored.read_blast(json.loads(json.dumps(stored.blast_data(planned.blast)))) == planned.blast
+    assert applying.apply_plan(world.olga, "acme", planned.token)
+    above = planning.plan_changes(world.olga, "acme", [change("grant", "r", "deny modify_table@lake")])
+    assert above.blast.refused == []
+    applying.apply_plan(world.olga, "acme", above.token)
+    again = planning.plan_changes(world.olga, "acme", [change("grant", no_pii, "modify_table@lake.A:D")])
+    assert [one.says for one in again.blast.refused] == [
+        "schema lake.A:D and everything below it: role r denies modify_table on catalog lake"
+    ]
+
+
+def test_refusals_are_named_to_who_may_read_them(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "use_schema@lake", "deny select_table@lake.A:B.t")
+    world.give("nils", "use_catalog@lake", "manage_grants@lake.A", "deny manage_grants@lake.A:B")
+    wish = [change("grant", world.give("mia"), "select_table@lake.A")]
+    told, kept = (planning.plan_changes(world.actor(name), "acme", wish).blast for name in ("olga", "nils"))
+    assert (told.refused_total, kept.refused_total, kept.refused) == (1, 0, [])
+
+
+def test_every_level_is_named_and_managing_is_told_in_words(world: World) -> None:
+    wish = [change("grant", world.give("mia", "use_catalog@acme"), "manage_grants@acme")]
+    assert planning.plan_changes(world.olga, "acme", wish).summary == (
+        "1 user gains manage_grants on 2 schemas, 2 catalogs and 1 metalake, and can give all of this to others"
+    )

@@ -141,23 +141,46 @@ def test_rights_that_moved_are_shown_again(admin: Client, ids: Ids) -> None:
     assert "select_table" in effective("mia", "lake", "orders", "eu")
 
 
-def test_what_is_beaten_or_effective_already_is_said_and_why(admin: Client, ids: Ids) -> None:
+def test_what_stays_refused_or_is_effective_already_is_said_and_why(admin: Client, ids: Ids) -> None:
     give("mia", Kind.CATALOG, "lake", "use_catalog", "use_schema", "deny select_view", role="interns")
-    html = grant(admin, ids["eu"], more="mia")
-    assert "Role interns denies select_view on catalog lake, and mia holds it." in html
-    assert f'<a href="/objects/{ids["eu"]}/why?user=mia&privilege=select_view">Why?</a>' in html
+    give("mia", Kind.TABLE, "lake.orders:eu.sales", "deny select_table", role="no_pii")
+    html = " ".join(grant(admin, ids["eu"], more="mia").split())
+    assert f"<h2>{READS}, except what stays refused</h2>" in html
+    assert (
+        "mia gets no <code>select_view</code> on schema lake.orders:eu and everything below it: "
+        f'role interns denies select_view on catalog lake. <a href="/objects/{ids["eu"]}/why?user=mia&privilege='
+        'select_view">Why?</a>'
+    ) in html
+    why = re.search(r"on table lake.orders:eu.sales: role no_pii denies select_table. <a href=\"([^\"]+)\">Why", html)
+    assert why and "Role no_pii denies select_table" in admin.get(why[1]).content.decode()
+    assert "and mia holds it" not in html, "it is said once"
+    answer = apply(admin, ids["eu"], html, more="mia", excepts="1")
+    assert f"{READS}, except what stays refused." in admin.get(answer["Location"]).content.decode()
     part = grant(admin, ids["eu"], part=True, more="mia", rights_of=str(ids["eu"]))
     note = re.search(r'id="grant-note-use_schema" hx-swap-oob="true">([^<]*)<', part)
     assert note and note[1] == "Role interns allows use_schema on catalog lake, and mia holds it."
 
 
-def test_a_role_that_others_hold_is_never_chosen_silently(admin: Client, ids: Ids) -> None:
-    grants = ("use_schema", "select_table", "select_view")
-    give("rita", Kind.SCHEMA, "lake.orders:eu", *grants, role="readers")
+def test_every_level_and_what_managing_means_are_said(admin: Client, ids: Ids) -> None:
+    html = " ".join(grant(admin, ids["demo"], more="mia", level="chosen", privilege="manage_grants").split())
+    assert '<code>manage_grants</code> <span class="means">can give all of this to others</span>' in html
+    assert re.search(r"on \d+ catalogs? and 1 metalake</span>", html)
+
+
+def test_the_role_is_a_choice(admin: Client, ids: Ids) -> None:
+    """A role that others hold is offered and never taken silently; the buttons of the preview work without scripts."""
+    give("rita", Kind.SCHEMA, "lake.orders:eu", "use_schema", "select_table", "select_view", role="readers")
     html = grant(admin, ids["eu"], more="mia", without="use_catalog")
-    assert "Role readers carries exactly these grants." in html
-    assert "readers is held by others too, who get the same: rita." in html
-    html = grant(admin, ids["eu"], more="mia", role="own-name")
+    assert "<strong>lake_orders_eu_reader</strong>" in html and "New role lake_orders_eu_reader: no role exists" in html
+    assert "readers exists for exactly this: Reader on schema lake.orders:eu, held by rita." in html
+    assert '<button class="quiet small" name="take" value="readers"' in html
+    part = grant(admin, ids["eu"], part=True, more="mia", without="use_catalog", take="readers")
+    assert 'name="role" value="readers"' in part and 'hx-swap-oob="true"' in part
+    assert "readers is held by others too, who get the same: rita." in part
+    assert 'name="take" value="" id="grant-take-1"' in part
+    answer = apply(admin, ids["eu"], part, more="mia", without="use_catalog", role="readers")
+    assert answer.status_code == 302
+    html = grant(admin, ids["eu"], more="mia", level="writer", role="own-name")
     assert "Role <strong>own-name</strong> is made" in html and "held by others" not in html
 
 
@@ -303,7 +326,9 @@ def test_the_recipes_make_the_same_changes(admin: Client, ids: Ids) -> None:
 def test_a_grant_is_revoked_and_given_back(admin: Client, ids: Ids) -> None:
     path = f"/objects/{ids['eu']}/revoke?role=reader&privilege=select_table"
     html = admin.get(path).content.decode()
-    assert re.search(r'<td role="cell" data-label="lost by">rita <span class="kind">on 1 table</span>', html)
+    assert re.search(
+        r'<td role="cell" data-label="lost by">rita <span class="kind">on 1 table and 1 schema</span>', html
+    )
     sent = {"role": "reader", "privilege": "select_table", "effect": "allow", **fields(html)}
     answer = admin.post(f"/objects/{ids['eu']}/revoke", sent)
     assert answer.status_code == 302
@@ -365,5 +390,5 @@ def test_the_same_grant_in_two_tabs_is_made_once(admin: Client, ids: Ids) -> Non
     answer = apply(admin, ids["eu"], tabs[1], more="mia")
     html = answer.content.decode()
     assert answer.status_code == 409 and "All of it is effective already." in html
-    assert 'value="user:mia" checked' in html and "Role eu_reader already exists" in html
+    assert 'value="user:mia" checked' in html and "Role lake_orders_eu_reader already exists" in html
     assert fields(html).get("token") is None or "undo" in html

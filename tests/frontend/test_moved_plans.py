@@ -43,15 +43,15 @@ def test_a_grants_new_preview_marks_what_differs(admin: Client, ids: Ids) -> Non
 
 def test_a_role_that_was_made_meanwhile_is_marked_and_its_grants_are_not(admin: Client, ids: Ids) -> None:
     html = grant(admin, ids["eu"], more="mia")
-    roles.create_role(actor("admin"), "demo", "eu_reader")
+    roles.create_role(actor("admin"), "demo", "lake_orders_eu_reader")
     answer = apply(admin, ids["eu"], html, more="mia")
     html = answer.content.decode()
-    assert answer.status_code == 409 and "Role eu_reader already exists" in html
+    assert answer.status_code == 409 and "Role lake_orders_eu_reader already exists" in html
     assert sorted(marks(html)) == [
-        "gone: + Role eu_reader is made gone",
-        "gone: + User mia gets role eu_reader gone",
-        "new: + Role orders_eu_reader is made new",
-        "new: + User mia gets role orders_eu_reader new",
+        "gone: + Role lake_orders_eu_reader is made gone",
+        "gone: + User mia gets role lake_orders_eu_reader gone",
+        "new: + Role lake_orders_eu_reader_2 is made new",
+        "new: + User mia gets role lake_orders_eu_reader_2 new",
     ]
     assert apply(admin, ids["eu"], html, more="mia").status_code == 302
 
@@ -65,7 +65,7 @@ def test_a_revoke_marks_who_loses_more(admin: Client, ids: Ids) -> None:
     answer = admin.post(path, sent | fields(html))
     assert answer.status_code == 409
     assert marks(answer.content.decode()) == [
-        "changed: select_table changed mia, rita on 1 table before: rita on 1 table"
+        "changed: select_table changed mia, rita on 1 table and 1 schema before: rita on 1 table and 1 schema"
     ]
     page = admin.post(path, sent | fields(answer.content.decode()), follow=True)
     assert "no longer has allow select_table" in page.content.decode()
@@ -94,16 +94,16 @@ def test_an_undo_that_moved_is_shown_before_it_is_made(admin: Client, ids: Ids) 
 
     def disturbed(*asked: Any) -> Any:
         planned = plan_undo(*asked)
-        roles.unassign_roles(actor("admin"), "demo", "user", "mia", ["eu_reader"])
+        roles.unassign_roles(actor("admin"), "demo", "user", "mia", ["lake_orders_eu_reader"])
         return planned
 
     with patch("frontend.pages.undoing.undoing.plan_undo", disturbed):
         answer = admin.post(path, sent)
     html = answer.content.decode()
     assert answer.status_code == 409 and "Undo it as of now?" in html
-    assert "gone: − User mia loses role eu_reader gone" in marks(html)  # noqa: RUF001
+    assert "gone: − User mia loses role lake_orders_eu_reader gone" in marks(html)  # noqa: RUF001
     (plan,) = re.findall(r'name="plan" value="([^"]+)"', html)
     answer = admin.post(path, {"plan": plan})
     assert answer.status_code == 302
-    assert "Undone: drop role eu_reader" in admin.get(answer["Location"]).content.decode()
+    assert "Undone: drop role lake_orders_eu_reader" in admin.get(answer["Location"]).content.decode()
     assert effective("mia", "lake", "orders", "eu") == before
