@@ -54,19 +54,34 @@ def shop(metalake_server: MetalakeServer) -> Shop:
     shop.native(f"/{shop.metalake}/catalogs", catalog)
     shop.add_namespace("travel", "nyc")
     shop.add_table("travel", "nyc", name="trips")
-    for person in ("analyst", "clerk", "dana"):
+    for person in ("analyst", "clerk", "dana", "erik", "finn"):
         shop.native(f"/{shop.metalake}/users", {"name": name_of(shop, person)})
     for person in ("olga", "sam"):
         invitation = shop.native(f"/{shop.metalake}/users/{name_of(shop, person)}/invitation", {})["invitation"]
         signed_in.accept(shop.server, name_of(shop, person), invitation["path"], PASSWORD)
-    on = {"fullName": "shop", "type": "CATALOG", "privileges": [{"name": "use_catalog", "condition": "allow"}]}
-    shop.native(f"/{shop.metalake}/roles", {"name": "guests", "properties": {}, "securableObjects": [on]})
-    path = f"/{shop.metalake}/permissions/users/{name_of(shop, 'sam')}/grant"
-    shop.native(path, {"roleNames": ["guests"]}, "PUT")
+    give(shop, "guests", "sam", "allow", {"catalog shop": ["use_catalog"]})
+    levels = {"catalog shop": ["use_catalog"], "schema shop.travel:nyc": ["use_schema", "select_table", "select_view"]}
+    give(shop, "readers", "erik", "allow", levels)
+    give(shop, "no_pii", "finn", "deny", {"table shop.travel:nyc.trips": ["select_table"]})
     for person, kind, full_name in (("sam", "schema", "shop.travel:nyc"), ("olga", "metalake", shop.metalake)):
         owner = {"name": name_of(shop, person), "type": "USER"}
         shop.native(f"/{shop.metalake}/owners/{kind}/{quote(full_name, safe='')}", owner, "PUT")
     return shop
+
+
+def give(shop: Shop, role: str, person: str, condition: str, held: dict[str, list[str]]) -> None:
+    """A new role that holds privileges on objects, as in {"catalog shop": ["use_catalog"]}, for one person."""
+    on = [
+        {
+            "fullName": where.partition(" ")[2],
+            "type": where.partition(" ")[0].upper(),
+            "privileges": [{"name": each, "condition": condition} for each in privileges],
+        }
+        for where, privileges in held.items()
+    ]
+    shop.native(f"/{shop.metalake}/roles", {"name": role, "properties": {}, "securableObjects": on})
+    path = f"/{shop.metalake}/permissions/users/{name_of(shop, person)}/grant"
+    shop.native(path, {"roleNames": [role]}, "PUT")
 
 
 def name_of(shop: Shop, person: str) -> str:
@@ -96,7 +111,7 @@ def test_the_owner_of_all_grants_by_mouse_and_takes_it_back(page: Page, shop: Sh
     toast.wait_for()
     hands.report("The metalake's owner")
     toast.get_by_role("button", name="Undo").click()
-    page.locator(".toast", has_text="Undone: drop role nyc_reader").wait_for()
+    page.locator(".toast", has_text="Undone: drop role shop_travel_nyc_reader").wait_for()
 
 
 def test_a_grant_by_keyboard_alone(page: Page, shop: Shop) -> None:
@@ -121,6 +136,23 @@ def test_a_grant_by_keyboard_alone(page: Page, shop: Shop) -> None:
     page.keyboard.press("Enter")
     page.locator(".toast", has_text="may read").wait_for()
     assert re.search(r"/objects/\d+/access$", page.url)
+
+
+def test_the_role_is_chosen_and_what_stays_refused_is_seen_by_keyboard(page: Page, shop: Shop) -> None:
+    sign_in(page, shop, "olga")
+    open_drawer(Hands(page))
+    page.keyboard.type(f"{name_of(shop, 'finn')},")
+    page.locator("#grant-preview h2", has_text="except what stays refused").wait_for()
+    refused = page.locator("#grant-preview li.beaten").inner_text()
+    assert "gets no select_table on table shop.travel:nyc.trips: role no_pii denies select_table." in refused
+    page.locator("#grant-take-1", has_text="By readers instead").focus()
+    page.keyboard.press("Enter")
+    page.locator(".by-role strong", has_text="readers").wait_for()
+    assert page.locator("#grant-role").input_value() == "readers"
+    assert page.evaluate("document.activeElement.id") == "grant-take-1", "the focus stays where one was"
+    page.wait_for_selector("#grant-apply:enabled")
+    page.locator("#grant-apply").press("Enter")
+    page.locator(".toast", has_text="except what stays refused").wait_for()
 
 
 def test_a_schemas_owner_learns_what_to_ask_whom_for(page: Page, shop: Shop) -> None:
