@@ -94,9 +94,9 @@ class Drawer:
             return []
         planned = self.proposal.planned
         here = [one for one in planned.blast.refused if one.object_id == self.on.id] if planned else []
-        told = {(name, privilege) for one in here for name in one.names for privilege in one.privileges}
+        known = {(name, privilege) for one in here for name in one.names for privilege in one.privileges}
         notes = [note for note in self.proposal.notes if note.verdict != "new"]
-        return [note for note in notes if note.verdict != "beaten" or (note.whom.name, note.privilege) not in told]
+        return [note for note in notes if note.verdict != "beaten" or (note.whom.name, note.privilege) not in known]
 
     @property
     def shown_notes(self) -> list[Note]:

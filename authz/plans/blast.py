@@ -198,7 +198,8 @@ class _Radius:
 
     # What differs
 
-    def _walk(self, group: _Group, names: list[str]) -> set[Key]:
+    def _masks(self, group: _Group) -> tuple[dict[int, int], dict[int, int]]:
+        """The masks of all roles of a group's users by object, as they are and as they would be."""
         masks: tuple[dict[int, int], dict[int, int]] = ({}, {})
         for mask_by_id, role_masks, roles in zip(masks, self.role_masks, group[:2], strict=True):
             for role in roles:
@@ -206,6 +207,10 @@ class _Radius:
                 for id, mask in role_masks[role].items():
                     if id in self.nodes:
                         mask_by_id[id] = mask_by_id.get(id, 0) | mask
+        return masks
+
+    def _walk(self, group: _Group, names: list[str]) -> set[Key]:
+        masks = self._masks(group)
         own: set[int] = set()
         owned = {node.id for owner in group.owns_as for node in self.owned[owner]}
         for id in masks[0].keys() | masks[1].keys() | owned:

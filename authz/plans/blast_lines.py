@@ -82,11 +82,6 @@ class Blast:
     refused_total: int = 0
 
     @property
-    def more_refused(self) -> int:
-        """How many places stay refused beside those that are named."""
-        return self.refused_total - len(self.refused)
-
-    @property
     def summary(self) -> str:
         """The lines in words: a sentence for each privilege, managing ones first, then what stays refused."""
         runs = sorted(together(self.lines, lambda line: line.people), key=lambda run: not run[0].means)

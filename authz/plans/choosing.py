@@ -145,8 +145,8 @@ class Choosing:
         why = "no role exists for exactly this that nobody else holds"
         if any(given.starts or given.ends for given in self.entries.values()):
             why = "a grant for a time has a role of its own"
-        taken = f"; there is a role {first}, for something or somebody else" if free[0] != first else ""
-        return Choice(free[0], f"New role {free[0]}: {why}{taken}.", None, {})
+        another = f"; there is a role {first}, for something or somebody else" if free[0] != first else ""
+        return Choice(free[0], f"New role {free[0]}: {why}{another}.", None, {})
 
     def _lines(self, choice: Choice) -> list[Change] | None:
         return lines_for(choice.name, choice.standing, self.grants, self.now)
@@ -156,9 +156,9 @@ class Choosing:
         assert choice.row is not None
         names = [*choice.others.names, *(p.whom.name for p in self.parties if choice.row.pk in p.direct)]
         shown, more = sorted(names)[:SHOWN], choice.others.total - len(choice.others.names) + len(names[SHOWN:])
-        held = f"held by {', '.join(shown)}{f' and {more} more' if more else ''}" if names else "held by nobody yet"
+        whose = f"held by {', '.join(shown)}{f' and {more} more' if more else ''}" if names else "held by nobody yet"
         alone = " and by nobody else" if names and not choice.others.total else ""
-        return f"exists for exactly this: {self._wished()} on {policy.describe(self.target)}, {held}{alone}"
+        return f"exists for exactly this: {self._wished()} on {policy.describe(self.target)}, {whose}{alone}"
 
     def _wished(self) -> str:
         """The level of the wish, or its privileges."""
@@ -173,14 +173,16 @@ class Choosing:
     def _beside(self, row: Role) -> str:
         """What a role holds that no role has by default, in words."""
         on_others = ~Q(content_object__in=[on.id for on, _ in self.grants])
-        held = Grant.objects.filter(unended(self.now), group=row.group_id).aggregate(
+        counts = Grant.objects.filter(unended(self.now), group=row.group_id).aggregate(
             DENY=Count("pk", filter=Q(effect=Effect.DENY.value)),
             timed=Count("pk", filter=Q(starts_at__isnull=False) | Q(ends_at__isnull=False)),
             elsewhere=Count("pk", filter=on_others),
         )
         words = {"DENY": "DENY|s", "timed": "grant|s for a time", "elsewhere": "grant|s on other objects"}
         some = (
-            f"{held[key]:,} {word.replace('|s', 's' * (held[key] > 1))}" for key, word in words.items() if held[key]
+            f"{counts[key]:,} {word.replace('|s', 's' * (counts[key] > 1))}"
+            for key, word in words.items()
+            if counts[key]
         )
         return ", ".join(some)
 

@@ -50,21 +50,21 @@ class Denials:
         return self._known[key]
 
     def note(
-        self, node: Node, privileges: Iterable[Privilege], held: Mapping[int, Mapping[int, int]], names: list[str]
+        self, node: Node, privileges: Iterable[Privilege], masks: Mapping[int, Mapping[int, int]], names: list[str]
     ) -> None:
-        """Note the nearest DENY by which each privilege stays refused on an object; `held` are masks by role."""
+        """Note the nearest DENY by which each privilege stays refused on an object; `masks` are of roles, by object."""
         for privilege in privileges:
-            denied = next(_denying(node, privilege, held))
+            denied = next(_denying(node, privilege, masks))
             kept, users = self.noted.setdefault(denied, (set(), set()))
             kept.add(privilege)
             users.update(names)
 
 
-def _denying(node: Node, privilege: Privilege, held: Mapping[int, Mapping[int, int]]) -> Iterator[Denied]:
+def _denying(node: Node, privilege: Privilege, masks: Mapping[int, Mapping[int, int]]) -> Iterator[Denied]:
     for denied in reversed(mentioned(operations.use_of(privilege, node.kind))):
         carrier: Node | None = node
         while carrier is not None:
-            for role, on in held.items():
+            for role, on in masks.items():
                 if on.get(carrier.id, 0) >> DENY_SHIFT & denied.bit:
                     yield Denied(node.id, carrier.id, role, denied)
             carrier = carrier.parent

@@ -141,9 +141,8 @@ def _blast(blast: Blast) -> list[dict[str, Any]]:
 
 
 def _refused(one: Refused) -> dict[str, Any]:
-    said = {"privileges": list(one.privileges), "role": one.role, "says": one.says}
-    on = {"type": one.kind.value, "fullName": one.full_name}
-    return {"object": on, **said, "users": one.users, "names": list(one.names)}
+    fields = {name: getattr(one, name) for name in ("privileges", "role", "says", "users", "names")}
+    return {"object": {"type": one.kind.value, "fullName": one.full_name}, **fields}
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -59,8 +59,8 @@ class GrantForm(forms.Form):
     role = forms.CharField(required=False, max_length=200)
 
     def __init__(self, sent: QueryDict, may: Grantable) -> None:
-        self.is_role_taken = "take" in sent
-        if self.is_role_taken:  # a button of the preview, which stands before what the field says
+        self.is_role_replaced = "take" in sent
+        if self.is_role_replaced:  # a button of the preview, which stands before what the field says
             sent = sent.copy()
             sent.setlist("role", sent.getlist("take"))
         super().__init__(sent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django import template
@@ -29,7 +30,7 @@ def others(side: Side | Refused) -> int:
     return side.users - len(side.names)
 
 
-class Told(NamedTuple):
+class LineGroup(NamedTuple):
     """Privileges that the same people gain and lose on the same objects, with a line for each kind of these."""
 
     privileges: list[Privilege]
@@ -43,23 +44,18 @@ def lines(planned: Planned | None, before: Shown | None = None) -> list[Marked[L
 
 
 @register.filter
-def told(rows: Sequence[Marked[Line]]) -> list[Told]:
+def grouped(rows: Sequence[Marked[Line]]) -> list[LineGroup]:
     """The lines of one privilege and the same people as one, then privileges for which all else is the same."""
     runs = together(rows, lambda each: (each.mark, *each.line.people, each.was and each.was.people))
     alike = together(runs, lambda run: tuple(str((each.line.means, *_but_for_the_privilege(each))) for each in run))
-    return [Told([run[0].line.privilege for run in some], some[0]) for some in alike]
+    return [LineGroup([run[0].line.privilege for run in some], some[0]) for some in alike]
 
 
 @register.filter
 def objects(rows: Sequence[Marked[Line]], way: str) -> str:
-    """What is gained or lost on, in words; `way` is "gain" or "lose"."""
-    return on_objects((getattr(each.line, way), each.line.kind) for each in rows)
-
-
-@register.filter
-def objects_before(rows: Sequence[Marked[Line]], way: str) -> str:
-    """The same as it was shown before."""
-    return on_objects((getattr(each.was, way), each.was.kind) for each in rows if each.was)
+    """What is gained or lost on, in words; `way` is "line.gain", "was.lose" and the like."""
+    line, side = map(attrgetter, way.split("."))
+    return on_objects((side(line(each)), line(each).kind) for each in rows if line(each))
 
 
 @register.filter

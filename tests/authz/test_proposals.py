@@ -101,6 +101,7 @@ def test_nothing_goes_into_a_role_that_is_for_anything_else(world: World, held: 
     assert world.role(name) == before
 
 
+@pytest.mark.store
 def test_a_role_that_exists_for_exactly_this_is_taken(world: World) -> None:
     """It may also open the way; who of these people lacks it gets it."""
     exact = ("use_catalog@lake", "use_schema@lake.A", "select_table@lake.A", "select_view@lake.A")
