@@ -246,23 +246,21 @@ def names_for(target: Located, entries: Entries) -> Iterator[str]:
 
 
 def _name(parts: list[str], word: str) -> str:
-    room = MAX_ROLE_NAME - len(word) - 1
-    base = "_".join(parts)
-    if len(base) > room:
-        first = parts[0][: room // 3] if len(parts) > 1 else ""
-        kept = parts[1:] or parts
-        while len(kept) > 1 and len("_".join(kept)) > room - len(first) - 2:
-            kept = kept[1:]
-        base = f"{first}--{'_'.join(kept)}"[:room] if first else parts[0][:room]
-    return f"{base}_{word}"
+    room, base = MAX_ROLE_NAME - len(word) - 1, "_".join(parts)
+    if len(base) > room and len(parts) > 1:
+        first, rest = parts[0][: room // 3], parts[1:]
+        while len(rest) > 1 and len("_".join(rest)) > room - len(first) - 2:
+            rest = rest[1:]
+        base = f"{first}--{'_'.join(rest)}"
+    return f"{base[:room]}_{word}"
 
 
 def _span_word(entries: Entries) -> str:
     """ "_until_2026-12-31" for a grant for a time."""
-    starts, ends = ({getattr(given, way) for given in entries.values()} - {None} for way in ("starts", "ends"))
-    if ends:
-        return f"_until_{max(ends):%Y-%m-%d}"
-    return f"_from_{min(starts):%Y-%m-%d}" if starts else ""
+    for word, way in (("until", "ends"), ("from", "starts")):
+        if moments := {getattr(given, way) for given in entries.values()} - {None}:
+            return f"_{word}_{max(moments):%Y-%m-%d}"
+    return ""
 
 
 def _word(entries: Entries) -> str:

@@ -55,8 +55,8 @@ class Denials:
         """Note the nearest DENY by which each privilege stays refused on an object; `masks` are of roles, by object."""
         for privilege in privileges:
             denied = next(_denying(node, privilege, masks))
-            kept, users = self.noted.setdefault(denied, (set(), set()))
-            kept.add(privilege)
+            privileges_of, users = self.noted.setdefault(denied, (set(), set()))
+            privileges_of.add(privilege)
             users.update(names)
 
 
@@ -83,7 +83,8 @@ def named(
     if not denials:
         return [], 0
     located = by_ids(sorted({denied.on for denied in denials})[:MOST])
-    known = [denied for denied in denials if denied.on in located and reads_access(actor, located[denied.on])]
+    lineages = {id: {node.id for node in on.nodes} for id, on in located.items() if reads_access(actor, on)}
+    known = [denied for denied in denials if denied.carrier in lineages.get(denied.on, ())]  # unless moved meanwhile
     known.sort(key=lambda denied: (located[denied.on].full_name, denied.privilege, denied.role))
     first = known[:SHOWN]
     names = dict(Role.objects.filter(pk__in=[denied.role for denied in first]).values_list("pk", "name")) | dict(roles)
