@@ -69,6 +69,7 @@ urlpatterns = [
     route(f"{METALAKE}/access/plan", api_plans.Plan),
     route(f"{METALAKE}/access/changes", api_plans.Changes),
     route(f"{METALAKE}/access/proposals", api_plans.Proposals),
+    route(f"{METALAKE}/access/removals", api_plans.Removals),
     route(f"{METALAKE}/access/apply", api_plans.Apply),
     route(f"{METALAKE}/access/undo", api_plans.Undo),
     route(f"{METALAKE}/search", api_searching.Search),

@@ -8,13 +8,14 @@ from django.http import HttpResponse
 from rest_framework.parsers import BaseParser
 
 from authz.actor import Actor
-from authz.plans import applying, planning, proposing, undoing
+from authz.plans import applying, planning, proposing, removals, undoing
 from authz.plans import file as plan_file
 from authz.plans.changes_file import ChangesFile
 from authz.plans.exporting import export
 from authz.plans.wanted import Change, Wanted
 from authz.wire import plans as wire
 from authz.wire import proposals as wishes
+from authz.wire import removals as removing
 from metalake.rest.declarations import Declaration
 from metalake.rest.parsers import plain_type
 from metalake.rest.views import Endpoint, answers
@@ -112,3 +113,13 @@ class Proposals(Endpoint):
         """
         proposal = proposing.propose(actor, metalake, body.wish())
         return {"proposal": wishes.proposal_reply(proposal)}
+
+
+class Removals(Endpoint):
+    @answers("load_metalake", body=removing.RemovalRequest, reply={"removal": removing.RemovalReply}, id="removeAccess")
+    def post(self, actor: Actor, metalake: str, body: removing.RemovalRequest) -> dict[str, Any]:
+        """Plan to take somebody's access to an object and all below it away, or to lift a DENY for them; changes nothing.
+
+        Takes the right to grant there, and for each change what it asks by itself.
+        """
+        return {"removal": removing.removal_reply(removals.remove_access(actor, metalake, *body.asked()))}

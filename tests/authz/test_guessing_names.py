@@ -44,6 +44,7 @@ ASKS: dict[str, Ask] = {
         {"changes": [{"change": "grant", "role": name, "on": T, "privilege": "select_table", "condition": "allow"}]},
     ),
     "a user of a proposal": lambda name: ("POST", "metalakes/acme/access/proposals", WISH | {"users": [name]}),
+    "a user of a removal": lambda name: ("POST", "metalakes/acme/access/removals", T | {"user": name}),
     "a role of a proposal": lambda name: ("POST", "metalakes/acme/access/proposals", WISH | {"role": name}),
     "a new role": lambda name: ("POST", "metalakes/acme/roles", {"name": name}),
     "a user for a group": lambda name: ("PUT", "metalakes/acme/groups/team", {"usersToAdd": [name]}),

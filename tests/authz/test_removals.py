@@ -1,0 +1,226 @@
+"""All that gives somebody access to an object is taken together, and nothing that others or other things need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from authz.access.questions import Place, Whom
+from authz.models import Role
+from authz.plans import applying
+from authz.plans.removals import Removal, remove_access
+from authz.plans.renewing import Moved
+from authz.plans.undoing import plan_undo
+from authz.services import grants, roles
+from metalake.errors import Forbidden, NotFound
+from metalake.kinds import Kind
+from metalake.privileges import Effect
+from tests.authz.plan_files import PATH, lines
+from tests.authz.small_world import Wire, World, kind_at
+
+WAY = ("use_catalog@lake", "use_schema@lake.A")
+
+
+def removal(world: World, where: str = "lake.A:B.t", who: str = "mia", *, by: str = "olga", **more: Any) -> Removal:
+    whom = Whom("group", who[6:]) if who.startswith("group ") else Whom("user", who)
+    return remove_access(world.actor(by), "acme", whom, Place(kind_at(where), where), **more)
+
+
+def planned(removal: Removal) -> list[str]:
+    return lines(removal.planned.changes) if removal.planned else []
+
+
+def said(removal: Removal) -> dict[str, str]:
+    return {part.role: part.says for part in removal.parts}
+
+
+def share(world: World, role: str, *users: str) -> None:
+    for user in users:
+        roles.assign_roles(world.olga, "acme", "user", user, [role])
+
+
+@pytest.mark.store
+def test_a_role_of_nobody_else_goes_with_all_that_led_there_and_comes_back(world: World) -> None:
+    world.give("mia", *WAY, "select_table@lake.A:B.t")
+    taken = removal(world)
+    assert planned(taken) == [
+        "revoke r1 allow use_catalog lake",
+        "revoke r1 allow use_schema lake.A",
+        "revoke r1 allow select_table lake.A:B.t",
+        "unassign r1 user mia",
+        "dropRole r1",
+    ]
+    assert said(taken) == {"r1": "Only user mia holds it, and nothing is left in it: it is dropped."}
+    assert taken.planned and "1 user loses select_table on 1 table" in taken.planned.summary
+    token = applying.apply_plan(world.olga, "acme", taken.planned.token).token
+    assert not Role.objects.filter(name="r1").exists() and removal(world).parts == ()
+    undone = plan_undo(world.olga, "acme", token)
+    applying.apply_plan(world.olga, "acme", undone.token)
+    assert world.role("r1") == {
+        "lake": ["allow use_catalog"],
+        "lake.A": ["allow use_schema"],
+        "lake.A:B.t": ["allow select_table"],
+    }
+
+
+def test_use_that_serves_something_else_stays(world: World) -> None:
+    world.give("mia", *WAY, "select_table@lake.A:B.t")
+    other = world.give("mia", "create_table@lake.A")
+    taken = removal(world)
+    assert planned(taken) == ["revoke r1 allow select_table lake.A:B.t"]
+    assert taken.notes == (
+        "use_schema on schema lake.A stays: it leads to more that they have.",
+        "use_catalog on catalog lake stays: it leads to more that they have.",
+    )
+    assert planned(removal(world, "lake.A"))[-2:] == ["unassign r2 user mia", "dropRole r2"], "what lies below goes too"
+    grants.revoke_privileges(world.olga, "acme", other, Kind.SCHEMA, "lake.A", [("create_table", "allow")])
+    world.own("mia", world.t)
+    owning = removal(world)
+    assert planned(owning) == ["revoke r1 allow select_table lake.A:B.t"], "owners need the way too"
+    assert owning.notes[0] == "user mia owns table lake.A:B.t: only another owner ends that."
+
+
+def test_what_people_of_a_group_hold_themselves_keeps_the_group_s_use(world: World) -> None:
+    world.group("crew", "nils")
+    world.give("nils", "select_table@lake.A:B")
+    roles.create_role(world.olga, "acme", "crew_way")
+    for where, privilege in (("lake", "use_catalog"), ("lake.A", "use_schema"), ("lake.A:B.t", "modify_table")):
+        grants.grant_privileges(world.olga, "acme", "crew_way", kind_at(where), where, [(privilege, "allow")])
+    roles.assign_roles(world.olga, "acme", "group", "crew", ["crew_way"])
+    taken = removal(world, who="group crew")
+    assert planned(taken) == ["revoke crew_way allow modify_table lake.A:B.t"] and len(taken.notes) == 2
+
+
+def test_a_role_that_others_hold_is_taken_from_one(world: World) -> None:
+    world.group("crew", "mia")
+    shared = world.give("mia", *WAY, "select_table@lake.A:B")
+    share(world, shared, "nils")
+    taken = removal(world)
+    assert planned(taken) == ["unassign r1 user mia"]
+    assert said(taken) == {"r1": "1 other holds it and keeps it; user mia loses it with all that it allows elsewhere."}
+    roles.assign_roles(world.olga, "acme", "group", "crew", [shared])
+    both = removal(world)
+    assert "2 others hold it and keep it" in said(both)[shared] and planned(both) == ["unassign r1 user mia"]
+    assert "user mia has it through group crew: leave that" in said(both)[shared]
+    roles.unassign_roles(world.olga, "acme", "user", "mia", [shared])
+    through = removal(world)
+    assert through.planned is None and [(part.changes, part.is_chosen) for part in through.parts] == [((), False)]
+    assert planned(removal(world, who="group crew")) == ["unassign r1 group crew"]
+
+
+def test_a_role_of_ways_that_others_hold_is_left_by_whom_it_leads_nowhere(world: World) -> None:
+    way = world.give("mia", *WAY)
+    share(world, way, "nils")
+    world.give("mia", "select_table@lake.A:B.t")
+    taken = removal(world)
+    assert planned(taken)[:1] == ["unassign r1 user mia"] and planned(taken)[-1] == "dropRole r2"
+    only = removal(world, only=["r2"])
+    assert planned(only)[-1] == "dropRole r2" and "unassign r1 user mia" not in planned(only)
+
+
+def test_a_privilege_that_bears_on_the_object_goes_from_where_it_stands(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "select_table@lake", "create_catalog@acme", "manage_users@acme")
+    assert planned(removal(world)) == ["revoke r1 allow select_table lake", "revoke r1 allow use_catalog lake"]
+    assert planned(removal(world, "acme"))[-1] == "dropRole r1", "of the metalake all goes"
+
+
+# Who may
+
+
+def test_it_takes_what_taking_each_by_hand_takes(world: World) -> None:
+    world.give("mia", *WAY, "select_table@lake.A:B.t")
+    shared = world.give("mia", "modify_table@lake.A:B.t")
+    share(world, shared, "olga")
+    with pytest.raises(NotFound):
+        removal(world, by="nils")
+    world.give("nils", *WAY, "manage_grants@lake.A")
+    nils = removal(world, by="nils")
+    assert planned(nils) == ["revoke r1 allow select_table lake.A:B.t"], "what he cannot take still needs the way"
+    assert (
+        said(nils)[shared] == "1 other holds it and keeps it; taking it from one takes manage_grants on metalake acme."
+    )
+    roles.unassign_roles(world.olga, "acme", "user", "mia", [shared])
+    nils = removal(world, by="nils")
+    assert planned(nils) == ["revoke r1 allow use_schema lake.A", "revoke r1 allow select_table lake.A:B.t"]
+    assert said(nils)["r1"].endswith("what it holds here is revoked; you may not take use_catalog on catalog lake.")
+    grants.revoke_privileges(world.olga, "acme", "r3", Kind.SCHEMA, "lake.A", [("manage_grants", "allow")])
+    assert nils.planned
+    with pytest.raises(Forbidden):
+        applying.apply_plan(world.actor("nils"), "acme", nils.planned.token)
+    assert "lake.A:B.t" in world.role("r1"), "it is asked again when it is applied"
+
+
+def test_a_role_that_somebody_else_got_meanwhile_is_shown_again(world: World) -> None:
+    world.give("mia", *WAY, "select_table@lake.A:B.t")
+    taken = removal(world)
+    assert taken.planned
+    share(world, "r1", "nils")
+    with pytest.raises(Moved):
+        applying.apply_plan(world.olga, "acme", taken.planned.token)
+    assert planned(removal(world)) == ["unassign r1 user mia"]
+
+
+# A DENY
+
+
+@pytest.mark.store
+def test_a_deny_of_many_is_lifted_for_one(world: World) -> None:
+    denied = world.give("mia", "deny select_table@lake", "deny modify_table@lake")
+    share(world, denied, "nils")
+    lifted = removal(world, effect=Effect.DENY)
+    assert planned(lifted) == ["unassign r1 user mia"]
+    world.give("nils", *WAY, "manage_grants@lake", "manage_grants@lake.A")
+    refused = removal(world, by="nils", effect=Effect.DENY)
+    assert refused.planned is None, "lifting takes who may grant on the parent of the object that carries it"
+    assert lifted.planned
+    applying.apply_plan(world.olga, "acme", lifted.planned.token)
+    assert (
+        world.actor("nils").policy.user_roles[world.users["nils"].pk] and not removal(world, effect=Effect.DENY).parts
+    )
+    alone = removal(world, who="nils", effect=Effect.DENY)
+    assert planned(alone)[-1] == "dropRole r1", "nobody else is denied it"
+
+
+def test_a_deny_beside_allows_or_through_a_group_is_said_and_stays(world: World) -> None:
+    mixed = world.give("mia", "deny modify_table@lake", "select_table@lake")
+    share(world, mixed, "nils")
+    world.group("crew", "mia")
+    blocked = world.give("nils", "deny create_table@lake")
+    roles.assign_roles(world.olga, "acme", "group", "crew", [blocked])
+    lifted = removal(world, "lake", effect=Effect.DENY)
+    assert lifted.planned is None
+    assert "it also allows things, which user mia would lose" in said(lifted)[mixed]
+    assert said(lifted)[blocked] == "user mia has it through group crew: leave that, or change what it holds."
+    assert "what it denies counts no more for them" in said(removal(world, "lake"))[mixed]
+
+
+def test_nobody_sheds_a_deny_by_taking_access(world: World) -> None:
+    mixed = world.give("mia", "deny modify_table@acme", "select_table@lake")
+    share(world, mixed, "olga")
+    world.give("nils", "manage_grants@acme")
+    kept = removal(world, "lake", by="nils")
+    assert kept.planned is None and "it carries a DENY that you may not lift" in said(kept)[mixed]
+
+
+# The wire
+
+
+def test_the_wire(world: World, wire: Wire) -> None:
+    world.give("mia", *WAY, "select_table@lake.A:B.t")
+    asked = {"user": "mia", "type": "table", "fullName": "lake.A:B.t"}
+    status, body = wire("POST", f"{PATH}/removals", asked)
+    shown = body["removal"]
+    assert status == 200 and shown["notes"] == []
+    assert [(part["role"], part["offered"], part["chosen"]) for part in shown["parts"]] == [("r1", True, True)]
+    assert wire("POST", f"{PATH}/apply", {"token": shown["plan"]["token"]})[0] == 200
+    assert "plan" not in wire("POST", f"{PATH}/removals", asked)[1]["removal"]
+    for wrong, status in (
+        ({"group": "crew"}, 400),
+        ({"type": "role"}, 400),
+        ({"user": "nobody"}, 404),
+        ({"fullName": "lake.A:B.no"}, 404),
+        ({"condition": "maybe"}, 400),
+    ):
+        assert wire("POST", f"{PATH}/removals", asked | wrong)[0] == status, wrong
+    assert wire("POST", f"{PATH}/removals", asked, user="nils")[0] == 404
