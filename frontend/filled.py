@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from authz.access.questions import Whom
+from metalake.lineage import Located
+from metalake.names import dotted
 from metalake.privileges import Effect, Privilege
 
 
@@ -18,6 +20,13 @@ def grant_page(object_id: int, whom: Whom, privilege: Privilege) -> str:
 def revoke_page(object_id: int, role: str, privilege: Privilege, effect: Effect) -> str:
     """The page that takes this grant on an object from a role."""
     return _filled("revoke-grant", object_id, role=role, privilege=privilege.value, effect=effect.value)
+
+
+def removal_page(metalake_id: int, whom: Whom, on: Located, **more: str) -> str:
+    """The page that takes somebody's access to an object away; with `effect=deny`, that lifts the DENY of a role."""
+    back = reverse("frontend:access", args=[on.id])
+    query = {"what": "take-away", whom.sort: whom.name, "on": f"{on.kind} {dotted(on.full_name)}", "back": back, **more}
+    return f"{reverse('frontend:change-people', args=[metalake_id])}?{urlencode(query)}"
 
 
 def _filled(route: str, object_id: int, **query: str) -> str:

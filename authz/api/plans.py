@@ -118,7 +118,7 @@ class Proposals(Endpoint):
 class Removals(Endpoint):
     @answers("load_metalake", body=removing.RemovalRequest, reply={"removal": removing.RemovalReply}, id="removeAccess")
     def post(self, actor: Actor, metalake: str, body: removing.RemovalRequest) -> dict[str, Any]:
-        """Plan to take somebody's access to an object and all below it away, or to lift a DENY for them; changes nothing.
+        """Plan to take away somebody's access to an object and all below it, or to lift a DENY; changes nothing.
 
         Takes the right to grant there, and for each change what it asks by itself.
         """

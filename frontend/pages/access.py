@@ -21,7 +21,7 @@ from authz.actor import Actor
 from authz.callers.guessing import LISTING
 from authz.services.authority import may_give, may_lift
 from frontend import tabs
-from frontend.filled import grant_page, revoke_page
+from frontend.filled import grant_page, removal_page, revoke_page
 from frontend.forms.access import AccessForm
 from frontend.guarding import is_partial, signed_in
 from frontend.spreadsheets import download
@@ -57,6 +57,7 @@ class Row(NamedTuple):
     on_url: str = ""
     why_url: str = ""
     revoke_url: str = ""
+    removal_url: str = ""
     mending: tuple[Link, ...] = ()
     above: tuple[Any, ...] = ()  # the rows of what the same person owns above it
 
@@ -156,6 +157,7 @@ class Links(NamedTuple):
             on_url=self._on(way),
             why_url=self._why(way),
             revoke_url=self._revoke(way),
+            removal_url=self._removal(way),
             mending=mending,
         )
 
@@ -184,8 +186,7 @@ class Links(NamedTuple):
 
     def _mending(self, way: Way) -> list[Link]:
         """The filled pages of the grants that a broken way lacks, where the reader may give them."""
-        sorts = (("user", way.user), ("group", way.group))
-        whom = next((Whom(sort, named.name) for sort, named in sorts if named), None)
+        whom = _whom(way)
         return [
             Link(grant_page(missing.on.id, whom, missing.privilege), f"Grant {missing.privilege}")
             for missing in way.missing
@@ -198,6 +199,19 @@ class Links(NamedTuple):
             return ""
         may = may_lift(self.actor, way.on) if way.is_deny else may_give(self.actor, way.on, way.privilege)
         return revoke_page(way.on.id, way.role.name, way.privilege, way.effect) if may else ""
+
+    def _removal(self, way: Way) -> str:
+        """The page that takes away all by which this person has access here, or lifts this DENY for them."""
+        whom = _whom(way)
+        if self.as_of or whom is None or way.role is None or not reads_access(self.actor, self.target):
+            return ""
+        lift = {"effect": way.effect.value, "only": way.role.name} if way.is_deny else {}
+        return removal_page(self.target.metalake.id, whom, self.target, **lift)
+
+
+def _whom(way: Way) -> Whom | None:
+    sorts = (("user", way.user), ("group", way.group))
+    return next((Whom(sort, named.name) for sort, named in sorts if named), None)
 
 
 def _cells(way: Way) -> tuple[Any, ...]:

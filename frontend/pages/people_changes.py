@@ -6,20 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.forms import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods
 
 from authz import operations
+from authz.access.questions import Whom
 from authz.actor import Actor
 from authz.plans import applying, blast, planning
+from authz.plans.planning import Planned
+from authz.plans.removals import Part, remove_access
 from authz.plans.renewing import Moved
 from authz.plans.wanted import Change
 from authz.services import directory, people, roles
 from frontend import toasts
+from frontend.forms.matrix import read_place
 from frontend.forms.people import read_names
-from frontend.guarding import require, signed_in
+from frontend.guarding import keeps_form, require, signed_in
 from frontend.pages.catalogs import located
 from frontend.pages.people import listed
 from frontend.pages.sign_in import local_path
@@ -28,10 +33,11 @@ from frontend.shown import spelled
 from metalake.errors import Forbidden, Invalid, MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located
+from metalake.privileges import Effect
 from metalake.rest.exceptions import shape_of
 
 Asked = dict[str, str]
-_PASSED_ON = ("what", "back", "user", "group", "role")
+_PASSED_ON = ("what", "back", "user", "group", "role", "on", "effect")
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,8 @@ class Proposal:
     """A change before it is made: a heading, what will happen in sentences, and the act itself.
 
     `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None). What plans
-    know is a plan of `changes`, with who gains and loses by it; all else is made by `make`.
+    know is a plan of `changes`, with who gains and loses by it, or is `planned` already; all else is made by `make`.
+    `parts` are the roles that it may be narrowed to.
     """
 
     title: str
@@ -48,16 +55,24 @@ class Proposal:
     done: str
     make: Callable[[], object] | None = None
     changes: tuple[Change, ...] = ()
+    planned: Planned | None = None
+    parts: tuple[Part, ...] = ()
     after: str | None = None
     is_danger: bool = False
 
+    @property
+    def is_plan(self) -> bool:
+        return self.make is None
 
-@require_POST
+
+@require_http_methods(["GET", "POST"])
+@keeps_form
 @signed_in
 def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
     """Show what a change would do, or make it (`act=apply`); a refusal is shown with all that was typed."""
     target = located(actor, metalake_id, Kind.METALAKE)
-    asked: Asked = {name: str(value).replace("\x00", "") for name, value in request.POST.items()}
+    sent = request.POST if request.method == "POST" else request.GET
+    asked: Asked = {name: str(value).replace("\x00", "") for name, value in sent.items()}
     asked["back"] = local_path(asked.get("back"))
     hidden = {name: asked[name] for name in _PASSED_ON if asked.get(name)}
     context: dict[str, Any] = {"target": target, "asked": asked, "hidden": hidden, "before": None}
@@ -68,7 +83,8 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
             raise Invalid("There is no such change.")
         proposal = read(request, actor, target, asked)
         context["proposal"] = proposal
-        if asked.get("act") == "apply" and _make(request, actor, target, proposal, asked):
+        context["planned"] = proposal.planned
+        if asked.get("act") == "apply" and request.method == "POST" and _make(request, actor, target, proposal, asked):
             return redirect(proposal.after or asked["back"])
         if proposal.changes:
             context["planned"] = planning.plan_changes(actor, target.name, proposal.changes, budget=blast.PREVIEW)
@@ -76,8 +92,8 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
         raise
     except MetalakeError as refusal:
         status, _, _ = shape_of(refusal)
-        if isinstance(refusal, Moved) and refusal.planned:
-            context |= {"planned": refusal.planned, "moved": refusal.message, "before": refusal.shown}
+        if isinstance(refusal, Moved) and (planned := context.get("planned") or refusal.planned):
+            context |= {"planned": planned, "moved": refusal.message, "before": refusal.shown}
         else:
             context.pop("proposal", None)
             context["refusal"] = refusal.message
@@ -246,6 +262,33 @@ def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked)
     )
 
 
+def take_away(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    """Take somebody's access to an object away, or lift a DENY on it for them, by the roles that are ticked."""
+    (sort, name), effect = _holder(asked), Effect.DENY if asked.get("effect") == Effect.DENY else Effect.ALLOW
+    sent = request.POST if request.method == "POST" else request.GET
+    only = sent.getlist("only") if "only" in sent or "shown" in sent else None
+    try:
+        place = read_place(asked.get("on", ""))
+    except ValidationError as wrong:
+        raise Invalid(" ".join(wrong.messages), kind="object") from None
+    removal = remove_access(actor, target.name, Whom(sort, name), place, effect, only)
+    who, what = spelled(name), spelled(place.full_name)
+    if "".join(f"{role}," for role in only or ()) != asked.get("shown"):
+        asked.pop("token", None)  # other roles are ticked than those whose plan was shown
+    is_lift = effect is Effect.DENY
+    return Proposal(
+        title=f"Lift what denies {who} something on {what}" if is_lift else f"Take {who}'s access to {what} away",
+        says=[*removal.notes] if removal.parts else ["No role does that.", *removal.notes],
+        button="Lift it" if is_lift else "Take it away",
+        done=f"{who} is not denied it by that any more."
+        if is_lift
+        else f"{who} has no access to {what} by that any more.",
+        planned=removal.planned,
+        parts=removal.parts,
+        is_danger=True,
+    )
+
+
 def _list(target: Located, sort: str) -> str:
     return f"{reverse('frontend:people', args=[target.id])}?sort={sort}"
 
@@ -255,6 +298,7 @@ CHANGES: dict[str, Callable[[HttpRequest, Actor, Located, Asked], Proposal]] = {
     "unassign": unassign,
     "put-in": put_in,
     "take-out": take_out,
+    "take-away": take_away,
     "remove-user": remove,
     "remove-group": remove,
     "drop-role": drop_role,
