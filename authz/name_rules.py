@@ -11,6 +11,8 @@ MAX_NAME = 128
 MAX_PROPERTIES = 1000
 MAX_VALUE = 64 * 1024
 MAX_ROLE_NAME = 64
+JOBS_PRINCIPAL = "system-jobs"
+"""The user that writes what jobs find out; nobody signs in as that."""
 ROLE_NAME = re.compile(rf"\w[\w/=-]{{0,{MAX_ROLE_NAME - 1}}}")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
@@ -18,7 +19,7 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.operations import Operation
 from catalogs.stores import leaf_kinds
-from frontend.refusing import SAFE, is_partial, refuse, signed_out
+from frontend.refusing import is_partial, refuse, signed_out, stays_open
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Lineage, Located
@@ -26,6 +27,7 @@ from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 
 LONGEST_QUERY = 6000  # characters
+UNTYPED = ("csrfmiddlewaretoken", "token", "plan", "act", "shown")
 __all__ = [
     "home", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
     "takes_schemas", "takes_views",
@@ -64,12 +66,7 @@ def keeps_form(page: Page) -> Page:
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated or request.method != "POST" or is_partial(request):
             return page(request, *args, **kwargs)
-        sent = request.POST.copy()
-        for name in ("csrfmiddlewaretoken", "token", "act", "shown"):
-            sent.pop(name, None)
-        query = sent.urlencode()
-        path = request.path if len(query) > LONGEST_QUERY else f"{request.path}?{query}"
-        response = redirect(_login_url(path))
+        response = redirect(_login_url(_filled(request, request.get_full_path())))
         add_never_cache_headers(response)
         return response
 
@@ -112,10 +109,29 @@ def takes_views(target: Located) -> bool:
 def _to_login(request: HttpRequest) -> HttpResponse:
     """Redirect to the sign-in, which leads back to the open page; a form that was filled stays on it."""
     if is_partial(request):
-        if request.method not in SAFE:
+        if stays_open(request):
             return signed_out(request)
         return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or home()))  # type: ignore[attr-defined]
-    return redirect(_login_url(request.get_full_path() if request.method == "GET" else home()))
+    path = request.get_full_path() if request.method == "GET" else _filled(request, _page_of(request))
+    return redirect(_login_url(path))
+
+
+def _page_of(request: HttpRequest) -> str:
+    """The page that a form was sent from, or home where that is not known or not ours."""
+    page = urlsplit(request.headers.get("Referer", ""))
+    return page._replace(scheme="", netloc="").geturl() if page.netloc == request.get_host() else home()
+
+
+def _filled(request: HttpRequest, path: str) -> str:
+    """The page with what was typed as its query, unless that is too long for one, or secret."""
+    path, _, before = path.partition("?")
+    query = QueryDict(before, mutable=True)
+    for name, values in request.POST.lists():
+        if name not in UNTYPED:
+            query.setlist(name, values)
+    is_left = path == home() or hasattr(request, "sensitive_post_parameters") or len(query.urlencode()) > LONGEST_QUERY
+    filled = before if is_left else query.urlencode()
+    return f"{path}?{filled}" if filled else path
 
 
 def _login_url(next_: str) -> str:

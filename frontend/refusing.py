@@ -81,6 +81,11 @@ def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
     return trigger_client_event(response, "renewed", {"value": get_token(request)})
 
 
+def stays_open(request: HttpRequest) -> bool:
+    """Whether the page of a partial request stays as it is: what was typed there is sent, or a field asks about it."""
+    return request.method not in SAFE or "HX-Trigger-Name" in request.headers
+
+
 def signed_out(request: HttpRequest) -> HttpResponse:
     """The answer to a form that is sent after the session ended: it stays, and can be sent after signing in."""
     context = {
@@ -108,7 +113,7 @@ class WithoutMethod:
 
 
 def _sentence(request: HttpRequest, status: int, context: dict[str, str]) -> HttpResponse:
-    was_sent = request.method not in SAFE
+    was_sent = request.method not in SAFE or status == 401
     response = render(None, "frontend/notice.html", context | {"was_sent": was_sent}, status=status)
     return _contained(reswap(retarget(response, "#trouble"), "innerHTML") if was_sent else response)
 

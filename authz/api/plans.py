@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from rest_framework.parsers import BaseParser
 
 from authz.actor import Actor
-from authz.plans import applying, planning, proposing, removals, undoing
+from authz.plans import applying, blast, planning, proposing, removals, undoing
 from authz.plans import file as plan_file
 from authz.plans.changes_file import ChangesFile
 from authz.plans.exporting import export
@@ -122,4 +122,6 @@ class Removals(Endpoint):
 
         Takes the right to grant there, and for each change what it asks by itself.
         """
-        return {"removal": removing.removal_reply(removals.remove_access(actor, metalake, *body.asked()))}
+        removal = removals.remove_access(actor, metalake, *body.asked())
+        planned = planning.plan_changes(actor, metalake, removal.changes, budget=blast.PREVIEW)
+        return {"removal": removing.removal_reply(removal, planned)}

@@ -6,8 +6,6 @@ A role that nobody else holds loses its grants; one that others hold is taken fr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
@@ -22,10 +20,8 @@ from authz.actor import Actor
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Group, Role, unended
 from authz.objects import by_ids
-from authz.plans import blast
 from authz.plans.exporting import by_role, holders_of
 from authz.plans.parties import Party, find_parties
-from authz.plans.planning import Planned, plan_changes
 from authz.plans.wanted import Change
 from authz.services.authority import may_give, may_lift, require_lift_of_roles
 from authz.services.entries import Given
@@ -37,7 +33,7 @@ from metalake.models import Securable, below
 from metalake.names import dotted
 from metalake.privileges import Effect, Privilege
 
-MOST_OWNED = 20
+MOST_OWNED = 20  # that are named
 
 
 class Part(NamedTuple):
@@ -46,19 +42,17 @@ class Part(NamedTuple):
     role: str
     says: str
     changes: tuple[Change, ...]
-    is_chosen: bool
 
 
-@dataclass(frozen=True)
-class Removal:
-    """What gives somebody access to an object, and the plan that takes it; None where nothing is taken.
+class Removal(NamedTuple):
+    """The roles that give it; `notes` say what stays: what they own, and the USE_* that they need for more."""
 
-    `notes` say what stays: what they own, and the USE_* that they need for something else.
-    """
+    parts: list[Part]
+    notes: list[str]
 
-    parts: tuple[Part, ...]
-    notes: tuple[str, ...]
-    planned: Planned | None
+    @property
+    def changes(self) -> list[Change]:
+        return [change for part in self.parts for change in part.changes]
 
 
 class _Entry(NamedTuple):
@@ -69,47 +63,34 @@ class _Entry(NamedTuple):
 
 @misses_counted("user", "group")
 def remove_access(
-    actor: Actor,
-    metalake: str,
-    whom: Whom,
-    on: Place | Located,
-    effect: Effect = Effect.ALLOW,
-    only: Collection[str] | None = None,
+    actor: Actor, metalake: str, whom: Whom, on: Place, effect: Effect = Effect.ALLOW, only: Collection[str] = ()
 ) -> Removal:
-    """What gives a user or group access to an object and all below it, planned to be taken away.
+    """What gives a user or group access to an object and all below it, with the changes that take it, to be planned.
 
-    With DENY it is what denies them something on the object, planned to be lifted for them. `only` names the roles to
-    take, None for all that can be. What the caller may not take stays, and is said. Raises NotFound, and Forbidden for
-    who may not read access to the object.
+    With DENY it is what denies them something on the object, to be lifted for them. `only` names roles if not all are
+    looked at. What the caller may not take stays, and is said. Raises NotFound, and Forbidden for who may not read
+    access to the object.
     """
     state, target = open_on(actor, metalake, on)
     require_reader(actor, state, target)
     (party,) = find_parties(actor, target.top, [whom])
-    removing = _Removing(actor, target, party, effect, only)
-    parts = tuple(removing.parts())
-    changes = [change for part in parts if part.is_chosen for change in part.changes]
-    planned = plan_changes(actor, metalake, changes, budget=blast.PREVIEW) if changes else None
-    return Removal(parts, (*removing.owned(), *removing.needed), planned)
+    removing = _Removing(actor, target, party, effect)
+    parts = list(removing.parts(only))
+    return Removal(parts, [*removing.owned(), *removing.needed])
 
 
 class _Removing:
-    """`gone` are the grants that are taken, as ids of role and object and the privilege; `left` the roles taken whole.
+    """`gone` are the grants that are taken, by ids of role and object and privilege; `left` the roles taken whole."""
 
-    `needed` says which USE_* stay, and why.
-    """
-
-    def __init__(
-        self, actor: Actor, target: Located, party: Party, effect: Effect, only: Collection[str] | None
-    ) -> None:
-        self.actor, self.target, self.party, self.effect, self.only = actor, target, party, effect, only
-        self.who = f"{party.whom.sort} {party.whom.name}"
+    def __init__(self, actor: Actor, target: Located, party: Party, effect: Effect) -> None:
+        self.actor, self.target, self.party, self.effect = actor, target, party, effect
+        self.who, self.is_user = f"{party.whom.sort} {party.whom.name}", party.whom.sort == "user"
         self.above = {node.id for node in target.nodes[:-1]}
         self.gone: set[tuple[int, int, str]] = set()
         self.left: set[int] = set()
         self.needed: list[str] = []
         self.entries = self._entries()
-        self.roles = {row.pk: row for row in Role.objects.filter(pk__in=self.entries).order_by("name")}
-        self.holders = [holders_of(target.top, sort, self.roles) for sort in ("user", "group")]
+        self.holders = [holders_of(target.top, sort, self.entries) for sort in ("user", "group")]
         self.may_assign = policy.permits(actor, operations.ASSIGN_ROLES, target.top)
 
     def _grants(self, roles: Collection[int]) -> QuerySet[Grant]:
@@ -121,18 +102,14 @@ class _Removing:
         if self.effect is Effect.ALLOW:
             scope |= below(self.target.lineage, "content_object__lineage")
         standing = by_role(self._grants(self.party.actor.roles).filter(scope, effect=self.effect.value))
-        objects, bearing = by_ids(id for on in standing.values() for id in on), bearing_on(self.target, self._type)
+        objects = by_ids(id for on in standing.values() for id in on)
+        bearing = bearing_on(self.target, type_of(self.target))
         by_id: dict[int, list[_Entry]] = {}
         for role, on in standing.items():
-            some = [_Entry(objects[id], *pair) for id in on.keys() & objects.keys() for pair in sorted(on[id].items())]
-            by_id[role] = [
-                one for one in some if (one.privilege in bearing if one.on.id in self.above else self._is_read(one.on))
-            ]
-        return {role: some for role, some in by_id.items() if some}
-
-    @property
-    def _type(self) -> str | None:
-        return type_of(self.target)
+            for one in (_Entry(objects[id], *pair) for id in on if id in objects for pair in sorted(on[id].items())):
+                if one.privilege in bearing if one.on.id in self.above else self._is_read(one.on):
+                    by_id.setdefault(role, []).append(one)
+        return by_id
 
     def _is_read(self, on: Located) -> bool:
         return on.id == self.target.id or reads_access(self.actor, on)
@@ -142,22 +119,24 @@ class _Removing:
 
     # What becomes of each role
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, only: Collection[str]) -> Iterator[Part]:
         """The roles by name. USE_* above the object comes last: it goes where nothing that stays needs it."""
-        taken = {id: [one for one in self.entries[id] if not self._leads_there(one)] for id in self.roles}
-        parts = {id: self._part(id, entries) for id, entries in taken.items() if entries}
+        rows = Role.objects.filter(pk__in=self.entries).order_by("name")
+        roles = [row for row in rows if not only or row.name in only]
+        taken = {row.pk: [one for one in self.entries[row.pk] if not self._leads_there(one)] for row in roles}
+        parts = {row.pk: self._part(row, taken[row.pk]) for row in roles if taken[row.pk]}
         for id, part in parts.items():
-            if part.is_chosen and self._others(id):
+            if part.changes and self._others(id):
                 self.left.add(id)
-            elif part.is_chosen:
+            elif part.changes:
                 self.gone |= {(id, one.on.id, one.privilege.value) for one in taken[id] if self._may_take(one)}
         for use in (Privilege.USE_SCHEMA, Privilege.USE_CATALOG):  # whoever uses schemas needs their catalog
-            for id in self.roles.keys() - self.left:
-                free = [one for one in self.entries[id] if one.privilege is use and self._is_free(id, one)]
+            for row in roles:
+                free = [one for one in self.entries[row.pk] if one.privilege is use and self._is_free(row.pk, one)]
                 if free:
-                    taken[id] += free
-                    parts[id] = self._part(id, taken[id])
-        yield from (parts[id] for id in self.roles if id in parts)
+                    taken[row.pk] += free
+                    parts[row.pk] = self._part(row, taken[row.pk])
+        yield from (parts[row.pk] for row in roles if row.pk in parts)
 
     def _leads_there(self, one: _Entry) -> bool:
         return self.effect is Effect.ALLOW and one.on.id in self.above and one.privilege in TRAVERSED
@@ -170,18 +149,18 @@ class _Removing:
         is_lift = self.effect is Effect.DENY
         return may_lift(self.actor, one.on) if is_lift else may_give(self.actor, one.on, one.privilege)
 
-    def _part(self, id: int, entries: list[_Entry]) -> Part:
-        role, groups, snapshot = self.roles[id], "", self.party.actor.policy
-        if self.party.whom.sort == "user":
-            ids = [group for group in self.party.actor.groups if id in snapshot.group_roles.get(group, ())]
-            groups = ", ".join(Group.objects.filter(pk__in=ids).order_by("name").values_list("name", flat=True))
-        says, changes = ("", ()) if id not in self.party.direct else self._taken(role, entries)
-        if groups:
-            says += f" {self.who} has it through group {groups}: leave that, or change what it holds."
-        return Part(role.name, says.strip(), changes, bool(changes) and (self.only is None or role.name in self.only))
-
-    def _taken(self, role: Role, entries: list[_Entry]) -> tuple[str, tuple[Change, ...]]:
-        return self._unassigned(role) if self._others(role.pk) else self._revoked(role, entries)
+    def _part(self, role: Role, entries: list[_Entry]) -> Part:
+        held, actor = self.party.actor.policy.group_roles, self.party.actor
+        through = [id for id in actor.groups if role.pk in held.get(id, ())] if self.is_user else []
+        says: list[str] = []
+        changes: tuple[Change, ...] = ()
+        if role.pk in self.party.direct:
+            sentence, changes = self._unassigned(role) if self._others(role.pk) else self._revoked(role, entries)
+            says.append(sentence)
+        if through:
+            names = ", ".join(Group.objects.filter(pk__in=through).order_by("name").values_list("name", flat=True))
+            says.append(f"{self.who} has it through group {names}: leave that, or change what it holds.")
+        return Part(role.name, " ".join(says), changes)
 
     def _unassigned(self, role: Role) -> tuple[str, tuple[Change, ...]]:
         """The role is taken from them alone, if that takes nothing else that it should not."""
@@ -202,18 +181,14 @@ class _Removing:
 
     def _revoked(self, role: Role, entries: list[_Entry]) -> tuple[str, tuple[Change, ...]]:
         """Nobody else holds the role: its grants go, and with the last one the role."""
-        says = f"Only {self.who} holds it"
         mine = [one for one in entries if self._may_take(one)]
         may_drop = self.may_assign and policy.permits(self.actor, operations.DROP_ROLE, located(self.target.top, role))
         if may_drop and len(mine) == self._grants([role.pk]).count():
-            return f"{says}, and nothing is left in it: it is dropped.", (Change("dropRole", role.name),)
+            return f"Only {self.who} holds it; nothing is left in it: it is dropped.", (Change("dropRole", role.name),)
         kept = sorted({f"{one.privilege} on {self._named(one.on)}" for one in entries if not self._may_take(one)})
         stays = f"; you may not take {', '.join(kept)}" if kept else ""
-        changes = (
-            Change("revoke", role.name, privilege, given, (on.kind, dotted(on.full_name)))
-            for on, privilege, given in mine
-        )
-        return f"{says}: what it holds here is revoked{stays}.", tuple(changes)
+        changes = [Change("revoke", role.name, p, given, (on.kind, dotted(on.full_name))) for on, p, given in mine]
+        return f"Only {self.who} holds it: what it holds here is revoked{stays}.", tuple(changes)
 
     # What stays
 
@@ -221,18 +196,16 @@ class _Removing:
         """What they own on the way to the object and below it: that is handed over, not taken."""
         if self.effect is Effect.DENY:
             return
-        ids = [node.id for node in self.target.nodes if self.party.actor.owns(node)]
-        rows = Securable.objects.filter(below(self.target.lineage), kind__in=operations.FAMILIES["read_access"])
-        mine = Q(owner_user=self.party.id) if self.party.whom.sort == "user" else Q()
-        rows = rows.filter(mine | Q(owner_group__in=self.party.actor.groups)).order_by("lineage")
-        for on in by_ids([*ids, *rows.values_list("pk", flat=True)[:MOST_OWNED]]).values():
+        owner = Q(owner_group__in=self.party.actor.groups) | Q(owner_user__in=[self.party.id] if self.is_user else [])
+        around = Q(pk__in=[node.id for node in self.target.nodes]) | below(self.target.lineage)
+        rows = Securable.objects.filter(around, owner, kind__in=operations.FAMILIES["read_access"]).order_by("lineage")
+        for on in by_ids(rows.values_list("pk", flat=True)[:MOST_OWNED]).values():
             if on.id in self.above or self._is_read(on):
                 yield f"{self.who} owns {self._named(on)}: only another owner ends that."
 
     def _is_free(self, role: int, one: _Entry) -> bool:
         """Whether a USE_* above the object goes: they hold the role themselves, and need it for nothing else."""
-        is_chosen = role in self.party.direct and (self.only is None or self.roles[role].name in self.only)
-        if not is_chosen or not self._leads_there(one):
+        if role not in self.party.direct or role in self.left or not self._leads_there(one):
             return False
         if self._others(role) and len(self.entries[role]) < self._grants([role]).count():
             return False  # taking the role would take more
@@ -243,24 +216,18 @@ class _Removing:
         return True
 
     def _is_needed(self, one: _Entry) -> bool:
-        """Whether they hold or own something that this USE_* leads to, once all that is taken is gone."""
-        users, groups, roles = self._beside
+        """Whether they, or people of the group, have more that this USE_* leads to, once what is taken is gone."""
+        snapshot, id = self.party.actor.policy, self.party.id
+        users = [id] if self.is_user else [user for user, groups in snapshot.user_groups.items() if id in groups]
+        roles = {*self.party.actor.roles, *(role for user in users for role in snapshot.roles_of(user))} - self.left
+        groups = {*self.party.actor.groups, *(group for user in users for group in snapshot.groups_of(user))}
         kinds = [privilege.value for privilege in Privilege if one.on.kind in grantable_on(privilege)]
         around = Q(content_object__in=[node.id for node in one.on.nodes], permission__codename__in=kinds)
-        rows = self._grants(roles - self.left).filter(around | below(one.on.lineage, "content_object__lineage"))
         uses = TRAVERSED if one.privilege is Privilege.USE_SCHEMA else (Privilege.USE_CATALOG,)
+        rows = self._grants(roles).filter(around | below(one.on.lineage, "content_object__lineage"))
         rows = rows.filter(effect=Effect.ALLOW.value).exclude(permission__codename__in=uses)
         held = rows.values_list("group__role", "content_object_id", "permission__codename")
         if any(grant not in self.gone for grant in held.iterator()):
             return True
         owned = Securable.objects.filter(Q(owner_user__in=users) | Q(owner_group__in=groups))
         return owned.filter(Q(pk=one.on.id) | below(one.on.lineage)).exists()
-
-    @cached_property
-    def _beside(self) -> tuple[list[int], set[int], set[int]]:
-        """Who needs what leads there: the user, or those in the group, with all their groups and roles."""
-        snapshot, id = self.party.actor.policy, self.party.id
-        is_user = self.party.whom.sort == "user"
-        users = [id] if is_user else [user for user, groups in snapshot.user_groups.items() if id in groups]
-        groups = {*self.party.actor.groups, *(group for user in users for group in snapshot.groups_of(user))}
-        return users, groups, {*self.party.actor.roles, *(role for user in users for role in snapshot.roles_of(user))}

@@ -1,8 +1,8 @@
 """Invitations: a link by which a person whose account was just made sets its first password, once.
 
-A link is given for an account that the same act makes, since for any other one it would be a way to take it over; it
-is dead once the account is more than that (`_is_untouched`). Where an issuer names people there are none: a name that
-the issuer will vouch for must not be somebody else's first.
+A link is given for an account that the same act makes, or that is no more than if it did: for any other one it would be
+a way to take it over. It is dead once the account is more than that (`_is_untouched`). Where an issuer names people
+there are none: a name that the issuer will vouch for must not be somebody else's first.
 
 Whoever has a link can sign in as the person, with all the rights that these are given later. So it is made by those who
 assign roles, and the account is its metalake's guest (`User.guest_of`): no other takes it in before somebody vouches.
@@ -19,14 +19,15 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.utils import timezone
 
 from authz import models, operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.callers.within import require_person
-from authz.models import AuditEntry, Member, Token, User
-from authz.name_rules import check_user_name
+from authz.models import AuditEntry, Member, Token, UseCaller, User
+from authz.name_rules import JOBS_PRINCIPAL, check_user_name
 from authz.passwords import count_failure, require_few_failures
 from authz.services import people
 from authz.services.changing import change, event, publish_events
@@ -34,6 +35,7 @@ from authz.services.people import Person
 from authz.writing import write
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, Unsupported
 from metalake.lineage import Located
+from metalake.models import Securable
 
 GOOD_FOR = timedelta(days=7)
 GONE = "This link is good no more: it was used, replaced or withdrawn, or is too old. Ask its sender for a new one."
@@ -49,7 +51,7 @@ class Invitation:
 
 @dataclass(frozen=True)
 class Added:
-    """A new member; `invitation` is None for an account that existed already, whose password is nobody else's.
+    """A new member; `invitation` is None for an account that existed already.
 
     It is None too where the account waits for a link (`is_waiting`) that the actor may not make.
     """
@@ -69,8 +71,8 @@ def add_person(actor: Actor, metalake: str, name: str) -> Added:
         is_new = not User.objects.filter(username=name).exists()
         person = people.add_member(actor, top, name)
         user = User.objects.get(username=name)
-        waits = is_new and may_be_invited(name)
-        made = _keep(top, user) if waits else None
+        waits = is_waiting(top.id, name)
+        made = _keep(top, user) if is_new and waits else None
         if made and not policy.uses(actor, operations.ASSIGN_ROLES, top):
             made = None  # nobody has its secret; who may make a link replaces it
         return Added(person, user.pk, made and _announce(actor, top, user, made), waits)
@@ -81,8 +83,8 @@ def add_person(actor: Actor, metalake: str, name: str) -> Added:
 def invite(actor: Actor, metalake: str, name: str) -> Invitation:
     """A link for a person: the account is made and added if there is none; an unused link is replaced.
 
-    Takes the rights to manage users and to assign roles. Raises AlreadyExists for an account that this metalake did not
-    make or that was used, Unsupported where there are no links.
+    Takes the rights to manage users and to assign roles, and for who owns something the metalake's owner. Raises
+    AlreadyExists for an account that was used, is in another metalake or in none, Unsupported where there are no links.
     """
     require_person(actor, "invites nobody")
     check_user_name(name)
@@ -105,20 +107,23 @@ def invite(actor: Actor, metalake: str, name: str) -> Invitation:
                 kind="user",
             )
         user = User.objects.get(username=name)
+        if Securable.objects.filter(Q(owner_user=user) | Q(owner_group__users=user)).exists():
+            policy.require(actor, operations.OWN_METALAKE, top)  # a link would be a way to ownership
         return _announce(actor, top, user, _keep(top, user))
 
     return change(actor, metalake, act, kind="user")
 
 
 def may_be_invited(name: str) -> bool:
-    """Whether a new account of this name may have a link; the names of service administrators are the operators'."""
-    return "oauth" not in settings.METALAKE_AUTHENTICATORS and name not in settings.METALAKE_SERVICE_ADMINS
+    """Whether a new account of this name may have a link; some names are the operators' or the server's own."""
+    reserved = {*settings.METALAKE_SERVICE_ADMINS, JOBS_PRINCIPAL}
+    return "oauth" not in settings.METALAKE_AUTHENTICATORS and name not in reserved
 
 
 def is_waiting(metalake_id: int, name: str) -> bool:
-    """Whether the account was made by an invitation of this metalake, and nobody used it yet."""
-    row = models.Invitation.objects.filter(metalake_id=metalake_id, user__username=name).select_related("user").first()
-    return row is not None and _is_untouched(row)
+    """Whether the account may be invited: it is this metalake's alone, has no password, and was never used."""
+    user = User.objects.filter(username=name).first()
+    return user is not None and _is_untouched(user, metalake_id)
 
 
 def invited(secret: str) -> User:
@@ -173,23 +178,24 @@ def _announce(actor: Actor, top: Located, user: User, made: Invitation) -> Invit
 
 def _live(secret: str) -> models.Invitation | None:
     row = models.Invitation.objects.filter(digest=_digest(secret)).select_related("user").first()
-    return row if row and row.expires_at > timezone.now() and _is_untouched(row) else None
+    return row if row and row.expires_at > timezone.now() and _is_untouched(row.user, row.metalake_id) else None
 
 
-def _is_untouched(invitation: models.Invitation) -> bool:
-    """Whether the account is only what the invitation made: in that metalake alone, never used, and no operator's."""
-    user = invitation.user
+def _is_untouched(user: User, metalake_id: int) -> bool:
+    """Whether the account is only what an invitation makes: in that metalake alone, never used, and no operator's."""
     if user.has_usable_password() or user.last_login or user.is_staff or user.is_superuser or not user.is_active:
         return False
     if not may_be_invited(user.username) or Token.objects.filter(user=user).exists():
         return False
+    if UseCaller.objects.filter(user_id=user.pk).exists():  # an issuer named them, when there was one
+        return False
     metalakes = set(Member.objects.filter(user=user).values_list("metalake_id", flat=True))
-    return metalakes == {invitation.metalake_id} and not AuditEntry.objects.filter(actor=user.username).exists()
+    return metalakes == {metalake_id} and not AuditEntry.objects.filter(actor=user.username).exists()
 
 
 def _reason(name: str) -> str:
-    if name in settings.METALAKE_SERVICE_ADMINS:
-        return f"{name} is a service administrator, whose account an operator makes."
+    if "oauth" not in settings.METALAKE_AUTHENTICATORS:
+        return f"{name} is a service administrator's or the server's own, whose account an operator makes."
     return "People are named by an issuer here and sign in with its tokens, so there are no links: add them as users."
 
 

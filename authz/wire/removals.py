@@ -7,9 +7,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from authz.access.questions import Place, Whom
+from authz.plans.planning import Planned
 from authz.plans.removals import Removal
 from authz.wire.plans import PlannedReply, planned_reply
-from authz.wire.rights import present
 from metalake.errors import Invalid
 from metalake.privileges import Effect
 from metalake.wire import Body, Reply, kind_of
@@ -23,9 +23,9 @@ class RemovalRequest(Body):
     type: str
     full_name: str
     condition: Literal["allow", "deny"] = "allow"
-    roles: list[str] | None = Field(None, description="The roles to take; all that can be taken where it is left out")
+    roles: list[str] = Field([], description="The roles to look at; all where it is left out")
 
-    def asked(self) -> tuple[Whom, Place, Effect, list[str] | None]:
+    def asked(self) -> tuple[Whom, Place, Effect, list[str]]:
         """What remove_access is asked. Raises Invalid."""
         people = [Whom(sort, name) for sort, name in (("user", self.user), ("group", self.group)) if name is not None]
         if len(people) != 1:
@@ -34,25 +34,21 @@ class RemovalRequest(Body):
 
 
 class PartReply(Reply):
-    """A role that gives it, and what becomes of it; `offered` if it can be taken here, `chosen` if the plan does."""
+    """A role that gives it, and what becomes of it; `offered`: the plan takes it."""
 
     role: str
     says: str
     offered: bool
-    chosen: bool
 
 
 class RemovalReply(Reply):
-    """The roles, what stays, and the plan that takes the chosen ones; without a plan where nothing is taken."""
+    """The roles, what stays, and the plan."""
 
     parts: list[PartReply]
     notes: list[str]
-    plan: PlannedReply | None = None
+    plan: PlannedReply
 
 
-def removal_reply(removal: Removal) -> dict[str, Any]:
-    parts = [
-        {"role": part.role, "says": part.says, "offered": bool(part.changes), "chosen": part.is_chosen}
-        for part in removal.parts
-    ]
-    return present(parts=parts, notes=[*removal.notes], plan=removal.planned and planned_reply(removal.planned))
+def removal_reply(removal: Removal, planned: Planned) -> dict[str, Any]:
+    parts = [{"role": part.role, "says": part.says, "offered": bool(part.changes)} for part in removal.parts]
+    return {"parts": parts, "notes": removal.notes, "plan": planned_reply(planned)}

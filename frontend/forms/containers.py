@@ -29,4 +29,4 @@ class SchemaForm(DescribedForm):
     def __init__(self, data: Any, separator: str | None) -> None:
         super().__init__(data)
         if separator:
-            self.fields["name"].help_text = f"A{separator}B makes B in A, and A too if it is missing."
+            self["name"].help_text = f"A{separator}B makes B in A, and A too if it is missing."

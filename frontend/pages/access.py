@@ -205,7 +205,7 @@ class Links(NamedTuple):
         whom = _whom(way)
         if self.as_of or whom is None or way.role is None or not reads_access(self.actor, self.target):
             return ""
-        lift = {"effect": way.effect.value, "only": way.role.name} if way.is_deny else {}
+        lift = {"effect": way.effect.value, "role": way.role.name} if way.is_deny else {}
         return removal_page(self.target.metalake.id, whom, self.target, **lift)
 
 

@@ -24,7 +24,7 @@ from metalake.lineage import Address, Located
 def make_metalake(request: HttpRequest, actor: Actor) -> HttpResponse:
     """A new metalake, for service administrators, who own it."""
     metalakes.require_maker(actor)
-    form = MetalakeForm(request.POST if request.method == "POST" else None)
+    form = MetalakeForm(request.POST if request.method == "POST" else None, initial=request.GET.dict())
     if form.is_valid():
         try:
             given = form.cleaned_data
@@ -49,6 +49,7 @@ def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     form = SchemaForm(
         request.POST if request.method == "POST" else None, configured_separator() if target.nested else None
     )
+    form.initial = request.GET.dict()  # what was typed before a new sign-in
     context: dict[str, Any] = {"target": target, "form": form}
     if form.is_valid():
         address = _address(target, form.cleaned_data["name"])

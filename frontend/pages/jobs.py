@@ -74,6 +74,7 @@ def start_job(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespo
     template = templates.load_template(actor, target.name, request.GET.get("template", "").replace("\x00", ""))
     defaults = template.built_in.with_defaults({}) if template.built_in else {}
     form = JobForm(request.POST if request.method == "POST" else None, placeholders(template.content), defaults)
+    form.initial = request.GET.dict()
     if form.is_valid():
         try:
             return _started(request, actor, target, template.name, form)

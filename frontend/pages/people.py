@@ -39,7 +39,7 @@ def show_people(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRes
     sort = request.GET.get("sort", "users")
     if sort not in LISTS:
         raise NotFound("There is no such list.")
-    return _list(request, actor, target, sort, FORMS[sort]())
+    return _list(request, actor, target, sort, FORMS[sort](initial=request.GET.dict()))
 
 
 def _list(

@@ -16,8 +16,7 @@ from authz import operations
 from authz.access.questions import Whom
 from authz.actor import Actor
 from authz.plans import applying, blast, planning
-from authz.plans.planning import Planned
-from authz.plans.removals import Part, remove_access
+from authz.plans.removals import remove_access
 from authz.plans.renewing import Moved
 from authz.plans.wanted import Change
 from authz.services import directory, people, roles
@@ -45,8 +44,7 @@ class Proposal:
     """A change before it is made: a heading, what will happen in sentences, and the act itself.
 
     `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None). What plans
-    know is a plan of `changes`, with who gains and loses by it, or is `planned` already; all else is made by `make`.
-    `parts` are the roles that it may be narrowed to.
+    know is a plan of `changes`, with who gains and loses by it; all else is made by `make`.
     """
 
     title: str
@@ -55,14 +53,8 @@ class Proposal:
     done: str
     make: Callable[[], object] | None = None
     changes: tuple[Change, ...] = ()
-    planned: Planned | None = None
-    parts: tuple[Part, ...] = ()
     after: str | None = None
     is_danger: bool = False
-
-    @property
-    def is_plan(self) -> bool:
-        return self.make is None
 
 
 @require_http_methods(["GET", "POST"])
@@ -83,16 +75,16 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
             raise Invalid("There is no such change.")
         proposal = read(request, actor, target, asked)
         context["proposal"] = proposal
-        context["planned"] = proposal.planned
         if asked.get("act") == "apply" and request.method == "POST" and _make(request, actor, target, proposal, asked):
             return redirect(proposal.after or asked["back"])
-        if proposal.changes:
+        if proposal.make is None:
             context["planned"] = planning.plan_changes(actor, target.name, proposal.changes, budget=blast.PREVIEW)
     except Forbidden:
         raise
     except MetalakeError as refusal:
         status, _, _ = shape_of(refusal)
-        if isinstance(refusal, Moved) and (planned := context.get("planned") or refusal.planned):
+        if isinstance(refusal, Moved) and refusal.planned:
+            planned = planning.plan_changes(actor, target.name, proposal.changes, budget=blast.PREVIEW)
             context |= {"planned": planned, "moved": refusal.message, "before": refusal.shown}
         else:
             context.pop("proposal", None)
@@ -263,28 +255,22 @@ def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked)
 
 
 def take_away(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
-    """Take somebody's access to an object away, or lift a DENY on it for them, by the roles that are ticked."""
-    (sort, name), effect = _holder(asked), Effect.DENY if asked.get("effect") == Effect.DENY else Effect.ALLOW
-    sent = request.POST if request.method == "POST" else request.GET
-    only = sent.getlist("only") if "only" in sent or "shown" in sent else None
+    """Take somebody's access to an object away; with `effect=deny`, lift what a role denies them on it."""
+    (sort, name), is_lift = _holder(asked), asked.get("effect") == Effect.DENY
     try:
         place = read_place(asked.get("on", ""))
     except ValidationError as wrong:
         raise Invalid(" ".join(wrong.messages), kind="object") from None
+    only, effect = ([asked["role"]] if asked.get("role") else []), Effect.DENY if is_lift else Effect.ALLOW
     removal = remove_access(actor, target.name, Whom(sort, name), place, effect, only)
     who, what = spelled(name), spelled(place.full_name)
-    if "".join(f"{role}," for role in only or ()) != asked.get("shown"):
-        asked.pop("token", None)  # other roles are ticked than those whose plan was shown
-    is_lift = effect is Effect.DENY
+    says = [f"Role {spelled(part.role)}: {part.says}" for part in removal.parts] or ["No role does that."]
     return Proposal(
         title=f"Lift what denies {who} something on {what}" if is_lift else f"Take {who}'s access to {what} away",
-        says=[*removal.notes] if removal.parts else ["No role does that.", *removal.notes],
+        says=[*says, *removal.notes],
         button="Lift it" if is_lift else "Take it away",
-        done=f"{who} is not denied it by that any more."
-        if is_lift
-        else f"{who} has no access to {what} by that any more.",
-        planned=removal.planned,
-        parts=removal.parts,
+        done=f"{who} is denied it no more." if is_lift else f"{who} has access to {what} by that no more.",
+        changes=tuple(removal.changes),
         is_danger=True,
     )
 

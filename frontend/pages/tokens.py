@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import trigger_client_event
 
 from authz.actor import Actor
 from authz.services import tokens as personal_tokens
@@ -19,7 +20,7 @@ from metalake.errors import MetalakeError
 @signed_in
 def show_tokens(request: HttpRequest, actor: Actor) -> HttpResponse:
     """The user's own tokens; a new one is shown only in the answer that made it."""
-    form = TokenForm(request.POST or None)
+    form = TokenForm(request.POST or None, initial=request.GET.dict())
     issued = None
     if request.method == "POST" and form.is_valid():
         try:
@@ -36,10 +37,12 @@ def revoke_token(request: HttpRequest, actor: Actor, token_id: int) -> HttpRespo
     """Revoke a token; one that another tab has revoked is said to be gone, above the list as it is now."""
     if not personal_tokens.revoke(actor, token_id):
         return _render(request, actor, TokenForm(), 404, message="You have no such token: it may be revoked already.")
-    return _render(request, actor, TokenForm(), 200) if is_partial(request) else redirect("frontend:tokens")
+    if not is_partial(request):
+        return redirect("frontend:tokens")
+    return trigger_client_event(_render(request, actor, TokenForm(), 200), "revoked", {"value": f"secret-{token_id}"})
 
 
 def _render(request: HttpRequest, actor: Actor, form: TokenForm, status: int, **context: Any) -> HttpResponse:
     context |= {"form": form, "tokens": personal_tokens.list_tokens(actor)[:200]}
-    template = "frontend/tokens_part.html" if is_partial(request) else "frontend/tokens.html"
+    template = "frontend/tokens_answer.html" if is_partial(request) else "frontend/tokens.html"
     return render(request, template, context, status=status)

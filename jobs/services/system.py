@@ -16,6 +16,7 @@ from authz.access.asking import Place
 from authz.actor import Actor
 from authz.callers.within import require_person
 from authz.models import Grant, Invitation, Member, Role, User
+from authz.name_rules import JOBS_PRINCIPAL
 from authz.services import grants, owners, people, roles
 from authz.services.changing import enter
 from authz.services.entries import Ask
@@ -31,7 +32,7 @@ from metalake.privileges import Privilege
 
 CATALOG, PROVIDER = "system", "lakehouse-iceberg"
 SCHEMAS = ("access", "audit", "lineage")
-PRINCIPAL, ROLE = "system-jobs", "system-jobs"
+PRINCIPAL, ROLE = JOBS_PRINCIPAL, "system-jobs"
 RIGHTS = (
     Privilege.USE_CATALOG,
     Privilege.USE_SCHEMA,

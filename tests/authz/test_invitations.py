@@ -13,12 +13,14 @@ from django.utils import timezone
 
 from authz import models, passwords
 from authz.callers.identity import actor_of, issue_token
-from authz.models import AuditEntry, Member, User
-from authz.services import invitations, people
+from authz.models import AuditEntry, Member, UseCaller, User
+from authz.name_rules import JOBS_PRINCIPAL
+from authz.services import invitations, owners, people
 from authz.services.invitations import accept, add_person, invite, invited
 from catalogs.services import metalakes
 from metalake.context import address
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, TooManyRequests, Unsupported
+from metalake.kinds import Kind
 from tests.authz.small_world import Wire, World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
@@ -65,10 +67,48 @@ def test_an_account_that_exists_gets_no_link(world: World) -> None:
     for name in ("sam", "mia"):
         with pytest.raises(AlreadyExists):
             invite(world.olga, "acme", name)
-    people.add_user(world.olga, "acme", "made-without-a-link")
-    with pytest.raises(AlreadyExists):
-        invite(world.olga, "acme", "made-without-a-link")
+    people.add_user(world.olga, "acme", JOBS_PRINCIPAL)
+    with pytest.raises(Unsupported):
+        invite(world.olga, "acme", JOBS_PRINCIPAL)
     assert not models.Invitation.objects.exists()
+
+
+def test_a_member_without_a_password_gets_a_link_later(world: World) -> None:
+    people.add_user(world.olga, "acme", "nora")
+    assert invitations.is_waiting(world.acme.id, "nora")
+    world.give("mia", "manage_users@acme", "manage_grants@acme")
+    account = accept(invite(world.mia, "acme", "nora").secret, PASSWORD)
+    assert (account.username, account.guest_of) == ("nora", world.acme.id)
+
+
+def _asked(world: World) -> None:
+    UseCaller.objects.create(user_id=User.objects.get(username="nora").pk, claimed=[], digest="d")
+
+
+def _free(world: World) -> None:
+    people.remove_user(world.olga, "acme", "nora")
+    world.metalake("other", "sam")
+
+
+@pytest.mark.parametrize(
+    "more", ["a password", "in another metalake", "signed in", "a token", "acted", "asked", "no member"]
+)
+def test_an_account_that_is_more_gets_no_link(world: World, more: str) -> None:
+    people.add_user(world.olga, "acme", "nora")
+    {**DEATHS, "asked": _asked, "no member": _free}[more](world)
+    for actor, metalake in ((world.olga, "acme"), *([(world.actor("sam"), "other")] if more == "no member" else [])):
+        with pytest.raises(AlreadyExists):
+            invite(actor, metalake, "nora")
+    assert not models.Invitation.objects.exists()
+
+
+def test_a_link_to_who_owns_something_is_the_metalake_owner_s_to_make(world: World) -> None:
+    people.add_user(world.olga, "acme", "nora")
+    owners.set_owner(world.olga, "acme", Kind.CATALOG, "lake", "nora", "user")
+    world.give("mia", "manage_users@acme", "manage_grants@acme")
+    with pytest.raises(Forbidden):
+        invite(world.mia, "acme", "nora")
+    assert invite(world.olga, "acme", "nora")
 
 
 def test_a_new_link_ends_the_old_one(world: World) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from authz.access.questions import Place, Whom
 from authz.models import Role
 from authz.plans import applying
-from authz.plans.removals import Removal, remove_access
+from authz.plans.planning import Planned, plan_changes
+from authz.plans.removals import Part, remove_access
 from authz.plans.renewing import Moved
 from authz.plans.undoing import plan_undo
 from authz.services import grants, roles
@@ -22,16 +23,25 @@ from tests.authz.small_world import Wire, World, kind_at
 WAY = ("use_catalog@lake", "use_schema@lake.A")
 
 
-def removal(world: World, where: str = "lake.A:B.t", who: str = "mia", *, by: str = "olga", **more: Any) -> Removal:
+class Shown(NamedTuple):
+    """A removal with the plan of it."""
+
+    parts: list[Part]
+    notes: list[str]
+    planned: Planned
+
+
+def removal(world: World, where: str = "lake.A:B.t", who: str = "mia", *, by: str = "olga", **more: Any) -> Shown:
     whom = Whom("group", who[6:]) if who.startswith("group ") else Whom("user", who)
-    return remove_access(world.actor(by), "acme", whom, Place(kind_at(where), where), **more)
+    shown = remove_access(world.actor(by), "acme", whom, Place(kind_at(where), where), **more)
+    return Shown(*shown, plan_changes(world.actor(by), "acme", shown.changes))
 
 
-def planned(removal: Removal) -> list[str]:
-    return lines(removal.planned.changes) if removal.planned else []
+def planned(shown: Shown) -> list[str]:
+    return lines(shown.planned.changes)
 
 
-def said(removal: Removal) -> dict[str, str]:
+def said(removal: Shown) -> dict[str, str]:
     return {part.role: part.says for part in removal.parts}
 
 
@@ -51,10 +61,10 @@ def test_a_role_of_nobody_else_goes_with_all_that_led_there_and_comes_back(world
         "unassign r1 user mia",
         "dropRole r1",
     ]
-    assert said(taken) == {"r1": "Only user mia holds it, and nothing is left in it: it is dropped."}
-    assert taken.planned and "1 user loses select_table on 1 table" in taken.planned.summary
+    assert said(taken) == {"r1": "Only user mia holds it; nothing is left in it: it is dropped."}
+    assert "1 user loses select_table on 1 table" in taken.planned.summary
     token = applying.apply_plan(world.olga, "acme", taken.planned.token).token
-    assert not Role.objects.filter(name="r1").exists() and removal(world).parts == ()
+    assert not Role.objects.filter(name="r1").exists() and removal(world).parts == []
     undone = plan_undo(world.olga, "acme", token)
     applying.apply_plan(world.olga, "acme", undone.token)
     assert world.role("r1") == {
@@ -69,10 +79,10 @@ def test_use_that_serves_something_else_stays(world: World) -> None:
     other = world.give("mia", "create_table@lake.A")
     taken = removal(world)
     assert planned(taken) == ["revoke r1 allow select_table lake.A:B.t"]
-    assert taken.notes == (
+    assert taken.notes == [
         "use_schema on schema lake.A stays: it leads to more that they have.",
         "use_catalog on catalog lake stays: it leads to more that they have.",
-    )
+    ]
     assert planned(removal(world, "lake.A"))[-2:] == ["unassign r2 user mia", "dropRole r2"], "what lies below goes too"
     grants.revoke_privileges(world.olga, "acme", other, Kind.SCHEMA, "lake.A", [("create_table", "allow")])
     world.own("mia", world.t)
@@ -105,7 +115,7 @@ def test_a_role_that_others_hold_is_taken_from_one(world: World) -> None:
     assert "user mia has it through group crew: leave that" in said(both)[shared]
     roles.unassign_roles(world.olga, "acme", "user", "mia", [shared])
     through = removal(world)
-    assert through.planned is None and [(part.changes, part.is_chosen) for part in through.parts] == [((), False)]
+    assert not planned(through) and [part.changes for part in through.parts] == [()]
     assert planned(removal(world, who="group crew")) == ["unassign r1 group crew"]
 
 
@@ -145,7 +155,6 @@ def test_it_takes_what_taking_each_by_hand_takes(world: World) -> None:
     assert planned(nils) == ["revoke r1 allow use_schema lake.A", "revoke r1 allow select_table lake.A:B.t"]
     assert said(nils)["r1"].endswith("what it holds here is revoked; you may not take use_catalog on catalog lake.")
     grants.revoke_privileges(world.olga, "acme", "r3", Kind.SCHEMA, "lake.A", [("manage_grants", "allow")])
-    assert nils.planned
     with pytest.raises(Moved, match="cannot be applied any more"):
         applying.apply_plan(world.actor("nils"), "acme", nils.planned.token)
     assert "lake.A:B.t" in world.role("r1"), "it is asked again when it is applied"
@@ -154,7 +163,6 @@ def test_it_takes_what_taking_each_by_hand_takes(world: World) -> None:
 def test_a_role_that_somebody_else_got_meanwhile_is_shown_again(world: World) -> None:
     world.give("mia", *WAY, "select_table@lake.A:B.t")
     taken = removal(world)
-    assert taken.planned
     share(world, "r1", "nils")
     with pytest.raises(Moved):
         applying.apply_plan(world.olga, "acme", taken.planned.token)
@@ -172,8 +180,7 @@ def test_a_deny_of_many_is_lifted_for_one(world: World) -> None:
     assert planned(lifted) == ["unassign r1 user mia"]
     world.give("nils", *WAY, "manage_grants@lake", "manage_grants@lake.A")
     refused = removal(world, by="nils", effect=Effect.DENY)
-    assert refused.planned is None, "lifting takes who may grant on the parent of the object that carries it"
-    assert lifted.planned
+    assert not planned(refused), "lifting takes who may grant on the parent of the object that carries it"
     applying.apply_plan(world.olga, "acme", lifted.planned.token)
     assert (
         world.actor("nils").policy.user_roles[world.users["nils"].pk] and not removal(world, effect=Effect.DENY).parts
@@ -189,7 +196,7 @@ def test_a_deny_beside_allows_or_through_a_group_is_said_and_stays(world: World)
     blocked = world.give("nils", "deny create_table@lake")
     roles.assign_roles(world.olga, "acme", "group", "crew", [blocked])
     lifted = removal(world, "lake", effect=Effect.DENY)
-    assert lifted.planned is None
+    assert not planned(lifted)
     assert "it also allows things, which user mia would lose" in said(lifted)[mixed]
     assert said(lifted)[blocked] == "user mia has it through group crew: leave that, or change what it holds."
     assert "what it denies counts no more for them" in said(removal(world, "lake"))[mixed]
@@ -200,7 +207,7 @@ def test_nobody_sheds_a_deny_by_taking_access(world: World) -> None:
     share(world, mixed, "olga")
     world.give("nils", "manage_grants@acme")
     kept = removal(world, "lake", by="nils")
-    assert kept.planned is None and "it carries a DENY that you may not lift" in said(kept)[mixed]
+    assert not planned(kept) and "it carries a DENY that you may not lift" in said(kept)[mixed]
 
 
 # The wire
@@ -212,9 +219,9 @@ def test_the_wire(world: World, wire: Wire) -> None:
     status, body = wire("POST", f"{PATH}/removals", asked)
     shown = body["removal"]
     assert status == 200 and shown["notes"] == []
-    assert [(part["role"], part["offered"], part["chosen"]) for part in shown["parts"]] == [("r1", True, True)]
+    assert [(part["role"], part["offered"]) for part in shown["parts"]] == [("r1", True)]
     assert wire("POST", f"{PATH}/apply", {"token": shown["plan"]["token"]})[0] == 200
-    assert "plan" not in wire("POST", f"{PATH}/removals", asked)[1]["removal"]
+    assert "token" not in wire("POST", f"{PATH}/removals", asked)[1]["removal"]["plan"]
     for wrong, status in (
         ({"group": "crew"}, 400),
         ({"type": "role"}, 400),

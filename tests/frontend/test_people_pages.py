@@ -108,6 +108,13 @@ def test_an_account_that_exists_is_added_without_a_link(ids: dict[str, int], adm
         assert f'value="{name}"' in kept or not name
 
 
+def test_a_member_without_a_password_is_invited_from_their_page(ids: dict[str, int], admin: Client) -> None:
+    people.add_user(actor("admin"), "demo", "nora")
+    path = at(ids, "users", User.objects.get(username="nora").pk)
+    assert "Make a new link" in text(admin.get(path))
+    assert "Welcome, <strong>nora</strong>" in text(Client().get(link_in(text(admin.post(f"{path}/invitation")))))
+
+
 @pytest.mark.store
 def test_a_group_is_made_and_filled(ids: dict[str, int], admin: Client) -> None:
     made = admin.post(at(ids, "groups"), {"name": "analysts", "people": "mia, rita\nmia"}, follow=True)
@@ -207,6 +214,33 @@ def test_names_that_look_like_others_are_said_as_what_they_are(ids: dict[str, in
     assert "[U+200B]" in text(change(admin, ids, "assign", user=odd, role="reader"))
 
 
+def test_access_is_taken_away_as_it_was_shown(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    access = text(admin.get(f"/objects/{ids['sales']}/access?show=effective"))
+    path = re.findall(r'href="(/metalakes/\d+/people/change\?what=take-away[^"]+)"', access)[0].replace("&amp;", "&")
+    shown = text(admin.get(path))
+    assert "Take rita&#x27;s access to lake.orders:eu.sales away?" in shown and "Only user rita holds it" in shown
+    assert shown.count("is dropped") == 4, "said, and as changes of the plan"
+    asked = {"user": "rita", "on": "table lake.orders:eu.sales"}
+    assert roles.list_roles(actor("admin"), "demo") == ["reader", "visitor"]
+    assert make(admin, ids, "take-away", **asked).headers["Location"] == "/tokens"
+    assert roles.list_roles(actor("admin"), "demo") == []
+    assert "Undo" in text(admin.get("/tokens"))
+    assert change(rita, ids, "take-away", **asked).status_code in (403, 404)
+    assert "No role does that" in text(change(admin, ids, "take-away", user="mia", on="lake"))
+    assert "is no object" in text(change(admin, ids, "take-away", user="mia", on="a.b.c.d"), 400)
+    give("rita", Kind.CATALOG, "lake", "use_catalog")
+    assert "take-away" not in text(rita.get(f"/objects/{ids['lake']}/access"))
+
+
+def test_a_deny_is_lifted_from_its_line(ids: dict[str, int], admin: Client) -> None:
+    give("mia", Kind.CATALOG, "lake", "deny create_schema", role="no")
+    roles.assign_roles(actor("admin"), "demo", "user", "rita", ["no"])
+    access = text(admin.get(f"/objects/{ids['lake']}/access?q=mia"))
+    (path,) = re.findall(r'href="([^"]+effect=deny[^"]+)"', access)
+    shown = text(admin.get(path.replace("&amp;", "&")))
+    assert "Lift what denies mia something on lake?" in shown and "1 other holds it and keeps it" in shown
+
+
 def test_a_change_leads_back_to_a_page_of_ours_alone(ids: dict[str, int], admin: Client) -> None:
     page = text(change(admin, ids, "assign", user="mia", role="reader", back="//elsewhere.example"))
     assert "elsewhere" not in page
@@ -233,6 +267,8 @@ def test_parents_of_a_schema_are_shown_before_they_are_made(ids: dict[str, int],
     assert admin.post(path, {"name": "us:east"}).status_code == 302, "one level is made at once"
     for name in ("eu", "", "a::b", "x" * 300):
         text(admin.post(path, {"name": name}), 422)
+    in_catalog = text(admin.get(f"/objects/{ids['lake']}/schemas/new"))
+    assert "A:B makes B in A" in in_catalog and "no schemas inside" not in in_catalog
     assert rita.get(path).status_code == 403
     assert rita.get(f"/objects/{ids['payroll']}/schemas/new").status_code == 404
     assert admin.get(f"/objects/{ids['sales']}/schemas/new").status_code == 404

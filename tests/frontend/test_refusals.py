@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.db import OperationalError
 from django.test import Client
 
 from authz.models import Token
+from authz.services import people
 from catalogs.services import browsing
-from tests.frontend.conftest import sign_in
+from tests.demo import actor
+from tests.frontend.conftest import add_view, sign_in
 
+START = "/metalakes/{demo}/jobs/start?template=builtin-check_server"
+REGISTER = "/metalakes/{demo}/catalogs/new?provider=lakehouse-iceberg"
 PART = {"HX-Request": "true", "HX-Current-URL": "http://testserver/tokens"}
 
 
@@ -76,6 +82,68 @@ def test_a_form_that_is_sent_after_the_session_ended_stays(rita: Client) -> None
     assert (answer.headers["HX-Retarget"], answer.headers["HX-Reswap"]) == ("#trouble", "innerHTML")
     assert "HX-Redirect" not in answer.headers
     assert "what you typed is still here" in answer.content.decode()
+
+
+def test_a_field_that_asks_after_the_session_ended_leaves_its_form(rita: Client, ids: dict[str, int]) -> None:
+    asks = PART | {"HX-Trigger-Name": "more", "HX-Current-URL": f"http://testserver/objects/{ids['eu']}"}
+    for path in (f"/objects/{ids['eu']}/grant/people?more=r", f"/catalogs/{ids['lake']}/nesting"):
+        answer = Client().get(path, headers=asks)
+        assert answer.status_code == 401 and is_a_sentence(answer)
+        assert answer.headers["HX-Retarget"] == "#trouble" and "HX-Redirect" not in answer.headers
+
+
+TYPED: dict[str, tuple[str, str, dict[str, str]]] = {
+    "schemas": ("/objects/{eu}/schemas/new", "/objects/{eu}/schemas/new", {"name": "t-1", "comment": "t-2"}),
+    "metalakes": ("/metalakes/new", "/metalakes/new", {"name": "t-1", "comment": "t-2"}),
+    "people": ("/metalakes/{demo}/people?sort=users", "/metalakes/{demo}/people/users", {"name": "t-1"}),
+    "groups": ("/metalakes/{demo}/people?sort=groups", "/metalakes/{demo}/people/groups", {"name": "t-1"}),
+    "roles": ("/metalakes/{demo}/people?sort=roles", "/metalakes/{demo}/people/roles", {"name": "t-1"}),
+    "changes": ("/tokens", "/metalakes/{demo}/people/change", {"what": "put-in", "group": "crew", "people": "t-1"}),
+    "jobs": (START, START, {"name": "t-1", "cron": "t-2"}),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_what_was_typed_is_there_after_signing_in_again(ids: dict[str, int], kind: str) -> None:
+    page, action, typed = TYPED[kind]
+    people.add_group(actor("admin"), "demo", "crew")
+    referer = {"Referer": f"http://testserver{page.format(**ids)}"}
+    sent = typed | {"csrfmiddlewaretoken": "k", "act": "make"}
+    answer = Client().post(action.format(**ids), sent, headers=referer)
+    (path,) = parse_qs(urlsplit(answer.headers["Location"]).query)["next"]
+    assert answer.status_code == 302 and "csrf" not in path and "act=" not in path
+    shown = sign_in("admin").get(path).content.decode()
+    assert all(text in shown for text in typed.values() if text.startswith("t-")), path
+
+
+def test_what_is_secret_or_sent_from_elsewhere_is_in_no_address(ids: dict[str, int]) -> None:
+    here, elsewhere = ({"Referer": f"http://{host}/catalogs/1/settings"} for host in ("testserver", "x.example"))
+    secret = Client().post(f"/catalogs/{ids['lake']}/settings", {"name": "do-not-show"}, headers=here)
+    assert secret.headers["Location"] == "/login?next=%2Fcatalogs%2F1%2Fsettings"
+    answer = Client().post(f"/metalakes/{ids['demo']}/people/users", {"name": "x"}, headers=elsewhere)
+    assert answer.headers["Location"] == "/login"
+
+
+IDS = re.compile(r'\bid="([^"]+)"')
+FORMS = {
+    "settings": ("/catalogs/{lake}/settings", "/catalogs/{lake}/settings", {"name": "", "act": "keep"}),
+    "register": (REGISTER, REGISTER, {"provider": "lakehouse-iceberg", "name": "", "act": "keep"}),
+    "view": ("/objects/{eu}/views/new", "/objects/{eu}/views/new", {"name": ""}),
+    "dialect": ("/objects/{view}/dialects/change", "/objects/{view}/dialects/change", {"sql": ""}),
+    "grant": ("/objects/{eu}/grant", "/objects/{eu}/grant", {"more": "nobody"}),
+    "tokens": ("/tokens", "/tokens", {"name": "one", "days": "30"}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_part_of_an_answer_has_its_place_on_the_page(ids: dict[str, int], form: str) -> None:
+    ids = ids | {"view": add_view("orders", "eu", "totals")}
+    page, action, sent = (each.format(**ids) if isinstance(each, str) else each for each in FORMS[form])
+    client = sign_in("admin")
+    places = set(IDS.findall(client.get(page).content.decode()))
+    answer = client.post(action, sent, headers=PART).content.decode()
+    parts = re.findall(r"<[^>]+hx-swap-oob[^>]*>", answer)
+    assert parts and {IDS.findall(part)[0] for part in parts} <= places
 
 
 def test_a_form_of_before_a_new_sign_in_gets_a_new_key(rita: Client) -> None:

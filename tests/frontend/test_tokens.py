@@ -79,6 +79,9 @@ def test_a_hostile_name_is_text(rita: Client) -> None:
 def test_a_part_is_the_list_alone(rita: Client) -> None:
     answer = rita.post("/tokens", {"name": "a", "days": ""}, headers={"HX-Request": "true"})
     assert "<html" not in answer.content.decode()
+    assert secret_in(answer.content.decode()), "beside those that are shown already"
+    refused = rita.post("/tokens", {"name": "a", "days": ""}, headers={"HX-Request": "true"})
+    assert refused.status_code == 400 and "secret" not in refused.content.decode()
     assert sign_in("rita").post(f"/tokens/{Token.objects.get().pk}/revoke").headers["Location"] == "/tokens"
 
 

@@ -88,6 +88,9 @@ document.addEventListener("renewed", (event) => {
   document.querySelectorAll("input[name=csrfmiddlewaretoken]").forEach((field) => { field.value = event.detail.value; });
 });
 
+// The secret of a token that is revoked is of no more use; others stay, whatever the list beside them answers.
+document.addEventListener("revoked", (event) => document.getElementById(event.detail.value)?.remove());
+
 // A button with data-opens opens that dialog.
 document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-opens]");

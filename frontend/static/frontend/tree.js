@@ -87,6 +87,8 @@ class MetaTree extends HTMLElement {
     } else if (item.dataset.name && this.closest(":popover-open")) {
       this.closest("[popover]").hidePopover();
       document.getElementById("main").focus();
+    } else if (item.dataset.name) {
+      this.opened = item; // what is shown is this object's: a key of the page is meant for it
     }
   }
 
@@ -95,6 +97,8 @@ class MetaTree extends HTMLElement {
     if (!item || hasModifier(event) || "/?".includes(event.key) || event.shiftKey && !isLetter) return;
     const act = MetaTree.keys[event.key] ?? (isLetter && this.typeAhead);
     if (!act) return;
+    if (isLetter && item === this.opened && document.querySelector(`#main [aria-keyshortcuts="${CSS.escape(event.key)}"]`)) return;
+    this.opened = null;
     act.call(this, item, event.key);
     event.preventDefault();
     event.stopPropagation(); // keys of the page do something else
