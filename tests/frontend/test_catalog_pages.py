@@ -231,6 +231,9 @@ def test_secrets_stay_when_left_alone(admin: Client, ids: Ids, world: World) -> 
     assert CANARY not in page and "spare-1" not in page
     assert f'placeholder="{MASK} (kept when left empty)"' in page
     assert f"db.password={MASK}" in page
+    wrong = send(admin, settings_of("station"), {"name": ""})[1]
+    parts = set(re.findall(r'id="([^"]+)" hx-swap-oob', wrong))
+    assert "id_remove-station-spare-key-error" in parts and parts <= set(re.findall(r'\bid="([^"]+)"', page))
     body = fields(world, comment="Weather", property_station_depth="5", others=f"db.password={MASK}")
     assert save(admin, settings_of("station"), body | {"property-station-key": ""})[0] == 200
     kept = vault.properties_of(row.pk)

@@ -125,7 +125,7 @@ def test_what_is_secret_or_sent_from_elsewhere_is_in_no_address(ids: dict[str, i
 
 
 IDS = re.compile(r'\bid="([^"]+)"')
-FORMS = {
+FORMS: dict[str, tuple[str, str, dict[str, str]]] = {
     "settings": ("/catalogs/{lake}/settings", "/catalogs/{lake}/settings", {"name": "", "act": "keep"}),
     "register": (REGISTER, REGISTER, {"provider": "lakehouse-iceberg", "name": "", "act": "keep"}),
     "view": ("/objects/{eu}/views/new", "/objects/{eu}/views/new", {"name": ""}),
@@ -138,10 +138,10 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_each_part_of_an_answer_has_its_place_on_the_page(ids: dict[str, int], form: str) -> None:
     ids = ids | {"view": add_view("orders", "eu", "totals")}
-    page, action, sent = (each.format(**ids) if isinstance(each, str) else each for each in FORMS[form])
+    page, action, sent = FORMS[form]
     client = sign_in("admin")
-    places = set(IDS.findall(client.get(page).content.decode()))
-    answer = client.post(action, sent, headers=PART).content.decode()
+    places = set(IDS.findall(client.get(page.format(**ids)).content.decode()))
+    answer = client.post(action.format(**ids), sent, headers=PART).content.decode()
     parts = re.findall(r"<[^>]+hx-swap-oob[^>]*>", answer)
     assert parts and {IDS.findall(part)[0] for part in parts} <= places
 

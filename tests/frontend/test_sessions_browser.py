@@ -78,13 +78,3 @@ def test_secrets_stay_when_another_token_is_refused(desk: Page, shop: Shop) -> N
     assert desk.get_by_label("The new token").input_value().startswith("mlk_")
     desk.get_by_role("button", name=f"Revoke {name}").click()
     desk.get_by_label("The new token").wait_for(state="detached")
-
-
-def test_wrong_settings_complain_at_their_fields_alone(desk: Page, shop: Shop) -> None:
-    complaints: list[str] = []
-    desk.on("console", lambda message: complaints.append(message.text))
-    desk.goto(f"{shop.server.url}/catalogs/{shop.ids()['shop']}/settings")
-    desk.get_by_label("Name").first.fill("")
-    desk.get_by_role("button", name="Save").click()
-    desk.locator("#id_name[aria-invalid=true]").wait_for()
-    assert not [text for text in complaints if "oob" in text]
