@@ -123,19 +123,19 @@ class _Removing:
         """The roles by name. USE_* above the object comes last: it goes where nothing that stays needs it."""
         rows = Role.objects.filter(pk__in=self.entries).order_by("name")
         roles = [row for row in rows if not only or row.name in only]
-        taken = {row.pk: [one for one in self.entries[row.pk] if not self._leads_there(one)] for row in roles}
-        parts = {row.pk: self._part(row, taken[row.pk]) for row in roles if taken[row.pk]}
+        going = {row.pk: [one for one in self.entries[row.pk] if not self._leads_there(one)] for row in roles}
+        parts = {row.pk: self._part(row, going[row.pk]) for row in roles if going[row.pk]}
         for id, part in parts.items():
             if part.changes and self._others(id):
                 self.left.add(id)
             elif part.changes:
-                self.gone |= {(id, one.on.id, one.privilege.value) for one in taken[id] if self._may_take(one)}
+                self.gone |= {(id, one.on.id, one.privilege.value) for one in going[id] if self._may_take(one)}
         for use in (Privilege.USE_SCHEMA, Privilege.USE_CATALOG):  # whoever uses schemas needs their catalog
             for row in roles:
                 free = [one for one in self.entries[row.pk] if one.privilege is use and self._is_free(row.pk, one)]
                 if free:
-                    taken[row.pk] += free
-                    parts[row.pk] = self._part(row, taken[row.pk])
+                    going[row.pk] += free
+                    parts[row.pk] = self._part(row, going[row.pk])
         yield from (parts[row.pk] for row in roles if row.pk in parts)
 
     def _leads_there(self, one: _Entry) -> bool:
@@ -150,8 +150,8 @@ class _Removing:
         return may_lift(self.actor, one.on) if is_lift else may_give(self.actor, one.on, one.privilege)
 
     def _part(self, role: Role, entries: list[_Entry]) -> Part:
-        held, actor = self.party.actor.policy.group_roles, self.party.actor
-        through = [id for id in actor.groups if role.pk in held.get(id, ())] if self.is_user else []
+        by_group, actor = self.party.actor.policy.group_roles, self.party.actor
+        through = [id for id in actor.groups if role.pk in by_group.get(id, ())] if self.is_user else []
         says: list[str] = []
         changes: tuple[Change, ...] = ()
         if role.pk in self.party.direct:
@@ -185,8 +185,8 @@ class _Removing:
         may_drop = self.may_assign and policy.permits(self.actor, operations.DROP_ROLE, located(self.target.top, role))
         if may_drop and len(mine) == self._grants([role.pk]).count():
             return f"Only {self.who} holds it; nothing is left in it: it is dropped.", (Change("dropRole", role.name),)
-        kept = sorted({f"{one.privilege} on {self._named(one.on)}" for one in entries if not self._may_take(one)})
-        stays = f"; you may not take {', '.join(kept)}" if kept else ""
+        refused = sorted({f"{one.privilege} on {self._named(one.on)}" for one in entries if not self._may_take(one)})
+        stays = f"; you may not take {', '.join(refused)}" if refused else ""
         changes = [Change("revoke", role.name, p, given, (on.kind, dotted(on.full_name))) for on, p, given in mine]
         return f"Only {self.who} holds it: what it holds here is revoked{stays}.", tuple(changes)
 
@@ -226,8 +226,8 @@ class _Removing:
         uses = TRAVERSED if one.privilege is Privilege.USE_SCHEMA else (Privilege.USE_CATALOG,)
         rows = self._grants(roles).filter(around | below(one.on.lineage, "content_object__lineage"))
         rows = rows.filter(effect=Effect.ALLOW.value).exclude(permission__codename__in=uses)
-        held = rows.values_list("group__role", "content_object_id", "permission__codename")
-        if any(grant not in self.gone for grant in held.iterator()):
+        triples = rows.values_list("group__role", "content_object_id", "permission__codename")
+        if any(grant not in self.gone for grant in triples.iterator()):
             return True
         owned = Securable.objects.filter(Q(owner_user__in=users) | Q(owner_group__in=groups))
         return owned.filter(Q(pk=one.on.id) | below(one.on.lineage)).exists()

@@ -31,9 +31,10 @@ def show(client: Client, object_id: int, status: int = 200, **query: str) -> str
 
 
 def rows(page: str) -> list[str]:
-    """Each row of the table as a line of words."""
+    """Each row of the table as a line of words, without the link that takes it away."""
     body = re.search(r"<tbody.*?</tbody>", page, re.DOTALL)
     lines = re.findall(r"<tr.*?</tr>", body[0], re.DOTALL) if body else []
+    lines = [re.sub(r'<p class="holders"><a class="button bare.*?</p>', "", line) for line in lines]
     return [" ".join(re.sub(r"<[^>]+>", " ", line).split()) for line in lines]
 
 
