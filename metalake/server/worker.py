@@ -146,16 +146,18 @@ class ServerWorker(Worker):
             self._accept(listener)
             self.loop.add_reader(listener, self._on_connection, listener)
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> bool:
+        """Take a waiting connection; False if there is none, or no room for it."""
         try:
             client, _ = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):  # another process was faster, or the client is gone
-            return
+            return False
         except OSError as failure:  # too many open files
             self.log.error("a connection could not be taken: %s", failure)
             self.server.make_room()
-            return
+            return False
         self._enter(client)
+        return True
 
     def _take_over(self) -> None:
         if handed_over := HANDOVER.take():
@@ -175,6 +177,12 @@ class ServerWorker(Worker):
         """End: answer the requests that run, and give idle clients a moment to send one more."""
         for listener in self.listeners:
             self.loop.remove_reader(listener)
+        for (
+            door
+        ) in self.sockets:  # once every process closed it, new connections are refused and a proxy asks another node
+            while not self.is_for_large and self._accept(door.sock):
+                pass
+            door.close()
         self.server.is_closing, self.server.counts = True, bool
         BALANCE.put(self.age, BALANCE.NOBODY)
         began = time.monotonic()

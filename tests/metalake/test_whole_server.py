@@ -87,6 +87,19 @@ def audit(server: MetalakeServer, event: str) -> list[dict[str, Any]]:
         return [json.loads(details) for (details,) in rows]
 
 
+def refuses(server: MetalakeServer) -> bool:
+    """Whether it takes no new connection. One that it takes is answered, while connections that idle hold it up."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        connection.request("GET", "/health/live")
+        connection.getresponse().read()
+        return False
+    except ConnectionRefusedError:
+        return True
+    finally:
+        connection.close()
+
+
 def test_bounds_and_figures_are_the_server_s_and_outlive_a_process(start: Callable[..., MetalakeServer]) -> None:
     server = start()
     one, other = one_in_each(server)
@@ -116,6 +129,9 @@ def test_bounds_and_figures_are_the_server_s_and_outlive_a_process(start: Callab
         assert process("GET", API, user=basic("admin", "wrong"))[0] == 401
     assert [process.figures()[refused] for process in comers] == [32, 32]
 
+    assert server.process is not None
+    server.process.terminate()
+    assert eventually(lambda: refuses(server)), "a proxy is to learn at once that it should ask another node"
     server.stop()
     rows = audit(server, "access.refused")
     assert sum("why" in row for row in rows) == refusals.ROWS
