@@ -52,10 +52,12 @@ def parse_prefix(given: str) -> str:
 
 def without_prefix(target: bytes, prefix: bytes) -> bytes:
     """The target of a request as it is at the root: proxies may take METALAKE_PATH_PREFIX away or leave it."""
-    rest = target[len(prefix) :]
-    if not target.startswith(prefix) or rest[:1] not in (b"", b"/", b"?"):
+    absolute = _ABSOLUTE.match(target.decode("latin-1"))
+    host, path = target[: absolute.end() if absolute else 0], target[absolute.end() if absolute else 0 :]
+    rest = path[len(prefix) :]
+    if not path.startswith(prefix) or rest[:1] not in (b"", b"/", b"?"):
         return target
-    return rest if rest.startswith(b"/") else b"/" + rest
+    return host + (rest if rest.startswith(b"/") else b"/" + rest)
 
 
 def path_in(target: str) -> str:

@@ -315,6 +315,9 @@ def test_its_direct_owner_says_whether_a_view_runs_with_their_rights(home: Calle
     misspelled = update("setProperty", property="Trino.run-as-owner", value="mia")
     assert Native("mia").put(native, misspelled).status == 400
     assert mia.post(VIEWS, body("other", properties={"TRINO.Run-As-Owner": "admin"})).error[0] == 400
+    home.delete(VIEW)
+    make(home, properties={"trino.run-as-owner": "alice"})
+    assert names_owner(home, "bob") == 200, "as its owner, who owns the catalog, could make it"
 
 
 def test_a_file_that_names_an_owner_in_another_spelling_is_not_registered(home: Caller) -> None:

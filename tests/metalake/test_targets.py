@@ -235,8 +235,15 @@ def test_a_prefix_of_bad_form_is_refused(given: str) -> None:
 
 def test_a_prefix_is_taken_from_whole_parts_alone() -> None:
     assert [parse_prefix(given) for given in ("", "/", "/metalake", "/a/~b.c")] == ["", "", "/metalake", "/a/~b.c"]
-    asked = {b"/m": b"/", b"/m?q": b"/?q", b"/m/": b"/", b"/m/api/a%2Fb?c": b"/api/a%2Fb?c", b"/m//x": b"//x"}
-    asked |= {whole: whole for whole in (b"/", b"/mm/x", b"/x/m/", b"/M/x", b"*", b"http://h/m/x")}
+    asked = {
+        b"/m": b"/",
+        b"/m?q": b"/?q",
+        b"/m/": b"/",
+        b"/m/api/a%2Fb?c": b"/api/a%2Fb?c",
+        b"/m//x": b"//x",
+        b"http://h/m/x?q": b"http://h/x?q",
+    }
+    asked |= {whole: whole for whole in (b"/", b"/mm/x", b"/x/m/", b"/M/x", b"*", b"http://m/x")}
     assert {sent: _without(sent, b"/m") for sent in asked} == asked
 
 

@@ -63,13 +63,18 @@ def require_may_change(
 
 
 def _require_as_oneself(actor: Actor, view: Located, after: ViewDefinition) -> None:
-    """Raise Forbidden unless the actor is the user who owns the view itself, and is whom it is to run as."""
-    if view.node.owner_user_id != actor.id or noted(after.properties).get(RUN_AS_OWNER, actor.name) != actor.name:
-        raise Forbidden(
-            f"View {'.'.join(view.full_name)} may be made to run with the rights of the user who owns it, by that user "
-            "alone, and with those of nobody else.",
-            kind=Kind.VIEW,
-        )
+    """Raise Forbidden unless the user who owns the view makes it run as themselves, or as whom they may choose.
+
+    Who may choose is who may make such a view, see `require_may_run_as`.
+    """
+    runs_as = noted(after.properties).get(RUN_AS_OWNER, actor.name)
+    if view.node.owner_user_id == actor.id and (runs_as == actor.name or places.may_choose(actor, view)):
+        return
+    raise Forbidden(
+        f"View {'.'.join(view.full_name)} may be made to run with the rights of the user who owns it, by that user "
+        "alone; with those of somebody else, by that user only if they own the catalog, too.",
+        kind=Kind.VIEW,
+    )
 
 
 def require_may_run_as(actor: Actor, home: Located, definition: ViewDefinition) -> None:

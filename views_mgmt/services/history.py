@@ -90,7 +90,7 @@ def preview_of_roll_back(actor: Actor, address: Address, number: int) -> list[Di
 
 
 def roll_back(actor: Actor, address: Address, number: int, since: int | None = None) -> ViewRecord:
-    """Make a new version that equals an earlier one but in its security mode, which never changes.
+    """Make a new version that equals an earlier one but in its security mode, which stays as it is now.
 
     With `since`, raises Conflict if the view is not as it was in that version.
     """

@@ -28,8 +28,11 @@ class Command(BaseCommand):
         history.seal()
         broken = history.verify(since)
         if broken:
+            key = (
+                " METALAKE_SECRET_KEY here may not be the one that it was written with." if broken.position == 1 else ""
+            )
             self.stderr.write(
-                f"The history was tampered with, first at position {broken.position}: {broken.says}.\n"
+                f"The history was tampered with, first at position {broken.position}: {broken.says}.{key}\n"
                 "Compare the rows from there on with a backup: until then, no answer about the past can be trusted."
             )
             sys.exit(1)
