@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from authz import policy
 from authz.actor import Actor
 from metalake.errors import Invalid, NotFound
+from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import BESIDE_CATALOGS, IN_CATALOGS, KINDS, Kind, slot_of
 from metalake.lineage import Address, Located, Node, logical, missing
 from metalake.models import Metalake, Securable
@@ -83,7 +84,7 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
 
 
 def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None) -> Address:
-    """As `address_of`; dots too many in a full name may stand in the names of the one object there that it can mean.
+    """As `address_of`; dots too many in a full name divide levels, or stand in names, of the one object it can mean.
 
     Only such a name is looked up, and what the viewer does not see does not count. Raises Invalid for none, and for
     two objects that are called so.
@@ -92,18 +93,29 @@ def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = N
     extra = len(parts) - max(KINDS[Kind(kind)].depth - 1, 1)
     if viewer is None or kind not in IN_CATALOGS or not 0 < extra <= MOST_EXTRA:
         return address_of(metalake, kind, full_name)
-    cuts = [len(parts)] if kind is Kind.SCHEMA else range(2, len(parts))
-    spelled = [[parts[0], *("%2E".join(some) for some in (parts[1:cut], parts[cut:]) if some)] for cut in cuts]
-    readings = [address_of(metalake, kind, ".".join(each)) for each in spelled]
+    readings = [address_of(metalake, kind, ".".join(each)) for each in _spelled(kind, parts)]
     seen = [
         each
         for each in readings
         if (nodes := finder().find(each, viewer)) and policy.sees(viewer, Located(nodes=tuple(nodes)))
     ]
     if len(seen) > 1:
-        ways = " and ".join(f"{each.leaf!r} in schema {logical(each.schema or '')!r}" for each in seen)
-        raise Invalid(f"{full_name} may be {ways}: write a dot inside a name as its percent escape, 2E.", kind="object")
+        ways = " and ".join(
+            f"{each.leaf!r} in schema {logical(each.schema or '')!r}" if each.leaf else f"schema {each.names[-1]!r}"
+            for each in seen
+        )
+        way = f"write a dot inside a name as its percent escape, 2E, and {finder().separator()!r} between levels"
+        raise Invalid(f"{full_name} may be {ways}: {way}.", kind="object")
     return seen[0] if seen else address_of(metalake, kind, full_name)
+
+
+def _spelled(kind: Kind, parts: Sequence[str]) -> Iterator[list[str]]:
+    """The full names that these parts may mean: every end as the leaf, every division of the rest into levels."""
+    for cut in [len(parts)] if kind is Kind.SCHEMA else range(2, len(parts)):
+        path = HierarchicalSchema(tuple(parts[1:cut]))
+        for each in (path, *path.twins):
+            schema = finder().separator().join(each.segments)
+            yield [name.replace(".", "%2E") for name in (parts[0], schema, ".".join(parts[cut:])) if name]
 
 
 def find_metalake(name: str) -> Located | None:

@@ -8,6 +8,7 @@ Why so: docs/decisions/names.md.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +26,7 @@ MAX_PHYSICAL_BYTES = 1024
 
 STRICT_NAME = re.compile(r"\w[\w/=-]{0,63}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+LOOKS_BLANK = {0x2800: r"\u2800", 0x3164: r"\u3164"}  # which Unicode counts as a symbol and a letter
 RESERVED_NAMES = frozenset({"", ".", "..", "*"})
 
 _ENCODED = re.compile(r"[%\x00-\x1f\x7f-\x9f]")
@@ -199,10 +201,11 @@ def check_segment(name: str, kind: str) -> None:
 
 
 def check_new_name(name: str, kind: str) -> None:
-    """Check the name that an object is to get: as `check_segment`, and no blanks around it, which nobody sees."""
+    """Check the name that an object is to get: as `check_segment`, and nothing around it that nobody sees."""
     check_segment(name, kind)
-    if name != name.strip():
-        raise Invalid(f"A {kind} name must not begin or end with blanks: {name!r}.", kind=kind)
+    if any(end.isspace() or unicodedata.category(end) == "Cf" or ord(end) in LOOKS_BLANK for end in name[0] + name[-1]):
+        shown = repr(name).translate(LOOKS_BLANK)
+        raise Invalid(f"A {kind} name must not begin or end with blanks or invisible characters: {shown}.", kind=kind)
 
 
 def check_strict(name: str, kind: str) -> None:

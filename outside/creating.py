@@ -142,7 +142,7 @@ def _home(actor: Actor, intent: Intent) -> Located:
 def _publish_creation(actor: Actor, intent: Intent) -> None:
     now, home, name = timezone.now(), _home(actor, intent), intent.arguments["name"]
     kind, answer = Kind(intent.verb.removeprefix("create_")), Remote(**intent.steps[-1]["result"])
-    naming.require_free(home, name, kind)
+    naming.require_free(home, name, kind, is_there=True)
     publish_place(intent, home)
     row = Securable.made(kind, name, home, owner_user_id=actor.id, creator=actor.name)
     row.save(force_insert=True)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.accounts import account_of
-from catalogs.lookup import find
+from catalogs.lookup import by_id, find
 from catalogs.models import Schema
 from catalogs.services.changes import require_enabled
 from catalogs.services.homes import check_home
@@ -52,13 +52,17 @@ def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
     for level in chain.missing:
         check_new_name(level.leaf, Kind.SCHEMA)
         if twin := next((twin for twin in level.twins if twin.physical in rows), None):
-            # No AlreadyExists, which CREATE ... IF NOT EXISTS would take for this schema.
-            raise Invalid(
-                f"Schema {list(twin.segments)} is there, and engines that join levels with dots cannot tell "
-                f"{list(level.segments)} from it: choose another name.",
-                kind=Kind.SCHEMA,
-            )
+            raise _taken(actor, level, twin, by_id(rows[twin.physical].id))
     return chain
+
+
+def _taken(actor: Actor, level: HierarchicalSchema, twin: HierarchicalSchema, there: Located | None) -> Invalid:
+    """The refusal of a twin; no AlreadyExists, which CREATE ... IF NOT EXISTS would take for this schema."""
+    says = f"The name {list(level.segments)} is taken by one that is spelled alike with dots"
+    if there is not None and policy.sees(actor, there):
+        says = f"Schema {list(twin.segments)} is there, and engines that join levels with dots cannot tell "
+        says += f"{list(level.segments)} from it"
+    return Invalid(f"{says}: choose another name.", kind=Kind.SCHEMA)
 
 
 def catalog_at(actor: Actor, ident: Address) -> Located:

@@ -8,18 +8,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from metalake import read_ahead
-from metalake.errors import AlreadyExists
+from metalake.errors import AlreadyExists, Invalid
+from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import KINDS, Kind, slot_of
 from metalake.lineage import Located
 from metalake.statements import fetch
 
 
-def require_free(home: Located, name: str, kind: Kind = Kind.TABLE) -> None:
-    """Raise AlreadyExists if an object of the schema has the name that a new object of this kind is to have."""
+def require_free(home: Located, name: str, kind: Kind = Kind.TABLE, *, is_there: bool = False) -> None:
+    """Raise AlreadyExists if an object of the schema has the name that a new object of this kind is to have.
+
+    Raises Invalid for a name that is spelled like one in another schema, unless the object is there already, outside.
+    """
     if there := _holder(home, name, kind):
         same = "already exists" if there is kind else "with same name already exists"
         full_name = ".".join((*home.path.segments, name))
         raise AlreadyExists(f"{KINDS[there].label} {same}: {full_name}", kind=kind)
+    if not is_there:
+        _require_unlike(home, name, kind)
 
 
 def require_free_for_rename(leaf: Located, home: Located, name: str) -> None:
@@ -27,6 +33,22 @@ def require_free_for_rename(leaf: Located, home: Located, name: str) -> None:
     if there := _holder(home, name, leaf.kind):
         old, new = (".".join((*each.path.segments, last)) for each, last in ((leaf, leaf.name), (home, name)))
         raise AlreadyExists(f"Cannot rename {old} to {new}. {KINDS[there].label} already exists", kind=leaf.kind)
+    _require_unlike(home, name, leaf.kind)
+
+
+def _require_unlike(home: Located, name: str, kind: Kind) -> None:
+    """Raise Invalid for `b.t` in schema `a` beside schema `["a", "b"]`: with dots, it is called like a `t` in there."""
+    parts = name.split(".")
+    paths = [HierarchicalSchema((*home.path.segments, *parts[:cut])) for cut in range(1, len(parts))]
+    physical = [each.physical for path in paths for each in (path, *path.twins)]
+    if not physical:
+        return
+    if fetch(_SCHEMAS.replace("{names}", ", ".join(["%s"] * len(physical))), [home.catalog.id, *physical]):
+        raise Invalid(
+            f"The name {name!r} in {list(home.path.segments)} is taken by a schema that is spelled alike with dots: "
+            "choose another name.",
+            kind=kind,
+        )
 
 
 def _holder(home: Located, name: str, kind: Kind) -> Kind | None:
@@ -39,3 +61,4 @@ def _holder(home: Located, name: str, kind: Kind) -> Kind | None:
 
 
 _NAMED = "SELECT kind FROM metalake_securable WHERE parent_id = %s AND slot = %s AND name = %s"
+_SCHEMAS = "SELECT 1 FROM catalogs_schema WHERE catalog_id = %s AND physical_name IN ({names}) LIMIT 1"
