@@ -201,7 +201,7 @@ def test_a_name_that_no_object_of_the_kind_can_have(world: World, wire: Wire, do
         "metalake": ["acme.lake"],
         "catalog": ["lake.A", "lake."],
         "schema": ["lake", "lake.", ".A", "lake.A.t"],
-        "table": ["lake.A", "lake..t", "lake.A.B.t", "acme.lake.A:B.t"],
+        "table": ["lake.A", "lake..t", "lake.A.C.t", "acme.lake.A:B.t"],
     }.items():
         for name in names:
             refusal = refused(wire, door(kind, name, allow("manage_grants")))
