@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from formats.iceberg.parsing import Json
@@ -11,31 +12,48 @@ from metalake.errors import Invalid
 ADDED_NAMES = {"schema": "schema", "spec": "spec", "order": "sort order", "version": "view version"}
 LISTS = {"schema": "schemas", "spec": "partition-specs", "order": "sort-orders", "version": "versions"}
 # The key of an element's id, for each list in the metadata whose elements have one.
-IDS = {
+TABLE_IDS = {
     "schemas": "schema-id",
     "partition-specs": "spec-id",
     "sort-orders": "order-id",
-    "versions": "version-id",
     "snapshots": "snapshot-id",
     "statistics": "snapshot-id",
     "partition-statistics": "snapshot-id",
     "encryption-keys": "key-id",
 }
+IDS = TABLE_IDS | {"versions": "version-id"}
 
 
 class Known:
-    """The elements of one kind: the first id of each shape, a text that equal elements share, and the next id.
+    """The elements of one kind by their shape, a text that equal elements share.
 
-    With it a request that adds a thousand of them takes linear time.
+    With it a request that adds and removes a thousand of them computes the shape of each once.
     """
 
     def __init__(self) -> None:
-        self.by_shape: dict[str, int] = {}
-        self.next_id = 0
+        self._ids: dict[str, dict[int, None]] = {}  # of each shape, in order
+        self._shapes: dict[int, str] = {}
+        self._highest: list[int] = []  # a heap of negated ids, some of them gone
+
+    @property
+    def next_id(self) -> int:
+        while self._highest and -self._highest[0] not in self._shapes:
+            heappop(self._highest)
+        return 1 - self._highest[0] if self._highest else 0
+
+    def first(self, shape: str) -> int | None:
+        """The id of the first element of this shape."""
+        return next(iter(self._ids.get(shape, ())), None)
 
     def add(self, shape: str, element_id: int) -> None:
-        self.by_shape.setdefault(shape, element_id)
-        self.next_id = max(self.next_id, element_id + 1)
+        self.discard(element_id)
+        self._ids.setdefault(shape, {})[element_id] = None
+        self._shapes[element_id] = shape
+        heappush(self._highest, -element_id)
+
+    def discard(self, element_id: int) -> None:
+        if (shape := self._shapes.pop(element_id, None)) is not None:
+            del self._ids[shape][element_id]
 
 
 class Draft:
@@ -61,6 +79,7 @@ class Draft:
         self.field_ids: dict[tuple[int, str], int] | None = None  # of partition fields, by source and transform
         self.indexed: tuple[Json, Any] | None = None  # a schema and its columns, by which specs and orders are checked
         self._by_id: dict[str, dict[Any, Json]] = {}
+        self._earlier: dict[str, dict[Any, list[Json]]] = {}  # those before the last one of an id, by their ids
         self._unsettled: set[str] = set()
         self._known: dict[str, Known] = {}
 
@@ -69,9 +88,14 @@ class Draft:
         return int(self.metadata["format-version"])
 
     def by_id(self, key: str) -> Mapping[Any, Json]:
-        """The elements of a list of `IDS` as they are now, in order."""
+        """The elements of a list of `IDS` as they are now, in order; of those that share an id the last."""
         if key not in self._by_id:
-            self._by_id[key] = {each.get(IDS[key]) or 0: each for each in self.metadata.get(key) or ()}
+            by_id, earlier = self._by_id.setdefault(key, {}), self._earlier.setdefault(key, {})
+            for each in self.metadata.get(key) or ():
+                element_id = each.get(IDS[key]) or 0
+                if element_id in by_id:
+                    earlier.setdefault(element_id, []).append(by_id[element_id])
+                by_id[element_id] = each
         return self._by_id[key]
 
     def add(self, key: str, element: Json) -> None:
@@ -87,16 +111,21 @@ class Draft:
         gone = {each for each in ids if each in there}
         for each in gone:
             del self._by_id[key][each]
+            self._earlier[key].pop(each, None)
+            if key in self._known:
+                self._known[key].discard(each)
         if gone:
-            self._known.pop(key, None)
             self._unsettled.add(key)
             self.changed = True
         return gone
 
     def settle(self) -> None:
-        """Write the lists that were changed by id into the metadata."""
+        """Write the lists that were changed by id into the metadata; elements that share an id stand together."""
         for key in self._unsettled:
-            self.metadata[key] = list(self._by_id[key].values())
+            earlier = self._earlier[key]
+            self.metadata[key] = [
+                each for element_id, last in self._by_id[key].items() for each in (*earlier.get(element_id, ()), last)
+            ]
         self._unsettled.clear()
 
     def known(self, kind: str, shape: Callable[[Json], str]) -> Known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from formats.iceberg.parsing import Json
 from formats.iceberg.partitioning import last_field_id, number_from_start
 from formats.iceberg.sorting import UNSORTED
+from metalake.errors import Invalid
 
 NO_SNAPSHOT = -1
 MAIN = "main"
@@ -70,4 +71,7 @@ def _v1_partition_fields(metadata: Json) -> list[Json]:
 
 
 def _find(among: list[Json], key: str, wanted: int) -> Json:
-    return next(each for each in among if each[key] == wanted)
+    for each in among:
+        if (each.get(key) or 0) == wanted:
+            return each
+    raise Invalid(f"The metadata has no element of {key} {wanted}, which it says is the one in use")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from io import BytesIO
 from typing import Any
 
 import orjson
 
+from formats.iceberg.draft import TABLE_IDS
 from metalake.errors import Invalid, TooLarge
 
 # 64 MiB is some 100,000 snapshots; reading more would cost a request seconds and a gigabyte of memory.
@@ -39,13 +40,28 @@ VERSION_2 = EVERY_VERSION | {
 TABLE_FIELDS = {1: VERSION_1, 2: VERSION_2, 3: VERSION_2 | {"next-row-id": NUMBER}}
 OPTIONAL_FIELDS = {
     "properties": OBJECT,
-    "snapshots": LIST,
+    "current-snapshot-id": NUMBER,
     "refs": OBJECT,
     "metadata-log": LIST,
     "snapshot-log": LIST,
-    "statistics": LIST,
-    "partition-statistics": LIST,
+    **dict.fromkeys(TABLE_IDS, LIST),
 }
+# What the elements of lists must have; what else they may have is in ELEMENTS_MAY_HAVE.
+ELEMENT_IDS = {key: {id_key: TEXT if id_key == "key-id" else NUMBER} for key, id_key in TABLE_IDS.items()}
+ELEMENTS_HAVE = ELEMENT_IDS | {
+    "schemas": {"fields": LIST},
+    "partition-specs": {"spec-id": NUMBER, "fields": LIST},
+    "sort-orders": {"order-id": NUMBER, "fields": LIST},
+    "snapshot-log": {"snapshot-id": NUMBER, "timestamp-ms": NUMBER},
+}
+ELEMENTS_MAY_HAVE = {"schemas": ELEMENT_IDS["schemas"]}  # a schema without an id is schema 0
+# A partition or sort field of several columns has no source-id.
+FIELDS_HAVE = {
+    "schemas": {"id": NUMBER},
+    "partition-specs": {"name": TEXT, "transform": TEXT},
+    "sort-orders": {"transform": TEXT, "direction": TEXT, "null-order": TEXT},
+}
+FIELDS_MAY_HAVE = {"source-id": NUMBER, "field-id": NUMBER}
 
 
 def parse_metadata(content: bytes) -> dict[str, Any]:
@@ -57,9 +73,40 @@ def parse_metadata(content: bytes) -> dict[str, Any]:
     version = metadata.get("format-version")
     if type(version) is not int or version not in TABLE_FIELDS:
         raise Invalid(f"The metadata's format-version must be 1, 2 or 3, not {version!r:.40}", kind="metadata-file")
-    check_fields(metadata, TABLE_FIELDS[version], OPTIONAL_FIELDS)
+    check_fields(metadata, TABLE_FIELDS[version], VERSION_2 | OPTIONAL_FIELDS)
     check_text_properties(metadata)
+    _check_elements(metadata)
     return metadata
+
+
+def _check_elements(metadata: Mapping[str, Any]) -> None:
+    """Check what a commit reads of the elements of lists, above all their ids. Raises Invalid."""
+    for key, required in ELEMENTS_HAVE.items():
+        _check_each(metadata.get(key) or (), required, ELEMENTS_MAY_HAVE.get(key, {}), key)
+    for key, required in FIELDS_HAVE.items():
+        optional = {} if key == "schemas" else FIELDS_MAY_HAVE
+        for position, each in enumerate(metadata.get(key) or ()):
+            _check_each(each["fields"], required, optional, f"{key}[{position}].fields")
+    if metadata.get("schemas") is None:
+        check_fields(metadata["schema"], ELEMENTS_HAVE["schemas"], ELEMENTS_MAY_HAVE["schemas"], "schema.")
+        _check_each(metadata["schema"]["fields"], FIELDS_HAVE["schemas"], {}, "schema.fields")
+    if metadata.get("partition-specs") is None:
+        _check_each(metadata["partition-spec"], FIELDS_HAVE["partition-specs"], FIELDS_MAY_HAVE, "partition-spec")
+    for name, ref in (metadata.get("refs") or {}).items():
+        if not isinstance(ref, dict):
+            raise Invalid(f"The metadata's refs.{name:.100} must be an object", kind="metadata-file")
+        check_fields(ref, ELEMENT_IDS["snapshots"], {}, f"refs.{name:.100}.")
+
+
+def _check_each(
+    elements: Collection[Mapping[str, Any]], required: Mapping[str, type], optional: Mapping[str, type], place: str
+) -> None:
+    is_plain = not optional and LIST not in required.values()
+    # Quicker than `check_fields` for each: there may be a hundred thousand snapshots.
+    if is_plain and all(type(each.get(field)) is kind for field, kind in required.items() for each in elements):
+        return
+    for position, each in enumerate(elements):
+        check_fields(each, required, optional, f"{place}[{position}].")
 
 
 def load_object(content: bytes) -> dict[str, Any]:

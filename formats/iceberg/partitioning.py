@@ -60,7 +60,7 @@ def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
     for field in fields:
         if field["transform"] == VOID:
             continue
-        column = index.columns.get(field["source-id"])
+        column = index.columns.get(field.get("source-id"))
         if column is None:
             raise Invalid(f"Cannot find source column for partition field: {_in_words(field)}")
         if column.kind in NESTED:
@@ -90,7 +90,7 @@ def add_spec(draft: Draft, update: Json) -> None:
     check_sources(fields, index)
 
     known, wanted = draft.known("spec", _shape), _shape({"fields": fields})
-    if (equal := known.by_shape.get(wanted)) is not None:
+    if (equal := known.first(wanted)) is not None:
         draft.remember_reused("spec", equal)
         return
     spec_id, numbered = known.next_id, _number(draft, fields)
@@ -114,7 +114,7 @@ def remove_partition_specs(draft: Draft, update: Json) -> None:
 
 def _shape(spec: Json) -> str:
     """A text that specs share which partition alike."""
-    return repr([(field["source-id"], field["transform"], field["name"]) for field in spec["fields"]])
+    return repr([(field.get("source-id"), field["transform"], field["name"]) for field in spec["fields"]])
 
 
 def _field_ids(draft: Draft) -> dict[tuple[int, str], int]:
@@ -127,7 +127,7 @@ def _field_ids(draft: Draft) -> dict[tuple[int, str], int]:
 
 
 def _ids_in(fields: Iterable[Json]) -> dict[tuple[int, str], int]:
-    return {(each["source-id"], each["transform"]): each["field-id"] for each in fields if has(each, "field-id")}
+    return {(each.get("source-id"), each["transform"]): each["field-id"] for each in fields if has(each, "field-id")}
 
 
 def _number(draft: Draft, fields: list[Json]) -> list[Json]:
@@ -153,4 +153,4 @@ def _number(draft: Draft, fields: list[Json]) -> list[Json]:
 
 
 def _in_words(field: Json) -> str:
-    return f"{field.get('field-id')}: {field['name']}: {field['transform']}({field['source-id']})"
+    return f"{field.get('field-id')}: {field['name']}: {field['transform']}({field.get('source-id')})"

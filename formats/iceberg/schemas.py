@@ -154,7 +154,7 @@ def add_schema(draft: Draft, update: Json) -> None:
         last_column_id = max(last_column_id, get_int(update, "last-column-id"))
 
     known, wanted = draft.known("schema", shape), shape(schema)
-    if (equal := known.by_shape.get(wanted)) is not None:
+    if (equal := known.first(wanted)) is not None:
         if draft.put("last-column-id", last_column_id):
             draft.remember_added("schema", equal)
         draft.remember_reused("schema", equal)

@@ -35,9 +35,9 @@ def read_fields(order: Json) -> list[Json]:
 def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
     """Raises Invalid for a field whose column is missing or of a wrong kind."""
     for field in fields:
-        column = index.columns.get(field["source-id"])
+        column = index.columns.get(field.get("source-id"))
         if column is None:
-            raise Invalid(f"Cannot find source column for sort field: {field['transform']}({field['source-id']})")
+            raise Invalid(f"Cannot find source column for sort field: {field['transform']}({field.get('source-id')})")
         if column.kind in NESTED:
             raise Invalid(f"Cannot sort by non-primitive source field: {column.name}")
         check_applies(field["transform"], column)
@@ -50,7 +50,7 @@ def add_sort_order(draft: Draft, update: Json) -> None:
     check_sources(fields, current_schema_index(draft))
 
     known, wanted = draft.known("order", _shape), _shape({"fields": fields})
-    if (equal := known.by_shape.get(wanted)) is not None:
+    if (equal := known.first(wanted)) is not None:
         draft.remember_reused("order", equal)
         return
     order_id = max(FIRST_ORDER_ID, known.next_id) if fields else UNSORTED["order-id"]
@@ -67,4 +67,4 @@ def set_default_sort_order(draft: Draft, update: Json) -> None:
 def _shape(order: Json) -> str:
     """A text that orders share which sort alike."""
     fields = order["fields"]
-    return repr([(each["source-id"], each["transform"], each["direction"], each["null-order"]) for each in fields])
+    return repr([(each.get("source-id"), each["transform"], each["direction"], each["null-order"]) for each in fields])

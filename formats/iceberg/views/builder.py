@@ -99,11 +99,12 @@ def _add_schema(draft: Draft, update: Json) -> None:
     schema = get_object(update, "schema")
     schemas.check_schema(schema, NEWEST_TYPES)
     known, wanted = draft.known("schema", schemas.shape), schemas.shape(schema)
-    if wanted not in known.by_shape:
-        draft.add("schemas", {**schema, "schema-id": known.next_id})
-        known.add(wanted, known.next_id)
+    if (equal := known.first(wanted)) is None:
+        equal = known.next_id
+        draft.add("schemas", {**schema, "schema-id": equal})
+        known.add(wanted, equal)
     # As last added even if another request added it meanwhile: the client means this schema.
-    draft.remember_added("schema", known.by_shape[wanted])
+    draft.remember_added("schema", equal)
 
 
 def _set_properties(draft: Draft, update: Json) -> None:

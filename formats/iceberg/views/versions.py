@@ -87,11 +87,12 @@ def add_view_version(draft: Draft, update: Json) -> None:
     known = draft.known("version", _shape)
     version = numbered(version, max(known.next_id, FIRST_VERSION), schema_id)
     wanted = _shape(version)
-    if wanted not in known.by_shape:
+    if (equal := known.first(wanted)) is None:
+        equal = version["version-id"]
         draft.add("versions", version)
-        known.add(wanted, version["version-id"])
+        known.add(wanted, equal)
     # An equal one counts as last added even if another request added it meanwhile: the client means this version.
-    draft.remember_added("version", known.by_shape[wanted])
+    draft.remember_added("version", equal)
 
 
 def _shape(version: Json) -> str:

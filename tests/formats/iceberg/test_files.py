@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -278,12 +279,50 @@ class TestParse:
             ("refs", []),
             ("statistics", ["x"]),
             ("metadata-log", [["x"]]),
+            ("current-snapshot-id", []),
+            ("refs", {"main": {"snapshot-id": [1], "type": "branch"}}),
         ],
     )
     def test_optional_fields_have_a_shape_too(self, tmp_path, field, value):
         with pytest.raises(Invalid):
             parse_metadata(orjson.dumps(metadata_in(tmp_path) | {field: value}))
         assert parse_metadata(orjson.dumps(metadata_in(tmp_path) | {field: None}))
+
+    @pytest.mark.parametrize(
+        "key,element,place",
+        [
+            ("schemas", {"schema-id": [], "fields": []}, "schemas[0].schema-id"),
+            ("schemas", {"schema-id": 0, "fields": [{"id": 1}, {"id": "2"}]}, "schemas[0].fields[1].id"),
+            ("partition-specs", {"fields": []}, "partition-specs[0].spec-id"),
+            ("partition-specs", {"spec-id": 0, "fields": [{"name": "p"}]}, "partition-specs[0].fields[0].transform"),
+            ("sort-orders", {"order-id": [1], "fields": []}, "sort-orders[0].order-id"),
+            ("sort-orders", {"fields": []}, "sort-orders[0].order-id"),
+            ("snapshots", {"snapshot-id": True}, "snapshots[0].snapshot-id"),
+            ("snapshot-log", {"timestamp-ms": 1}, "snapshot-log[0].snapshot-id"),
+            ("statistics", {"snapshot-id": {}}, "statistics[0].snapshot-id"),
+            ("encryption-keys", {"key-id": ["k"]}, "encryption-keys[0].key-id"),
+        ],
+    )
+    def test_an_element_without_a_proper_id_is_named(self, tmp_path, key, element, place):
+        for version in (1, 2, 3):
+            extra = {"schema": {}, "partition-spec": [], "next-row-id": 0, "format-version": version, key: [element]}
+            with pytest.raises(Invalid, match=re.escape(place)):
+                parse_metadata(orjson.dumps(metadata_in(tmp_path) | extra))
+
+    def test_what_older_and_newer_writers_leave_out_or_add(self, tmp_path):
+        old = {key: metadata_in(tmp_path)[key] for key in ("location", "last-updated-ms", "last-column-id")}
+        columns = [{"id": 1, "name": "a", "type": "long", "required": False}]
+        parts = [{"name": "p", "transform": "identity", "source-id": 1}]
+        old |= {"format-version": 1, "schema": {"type": "struct", "fields": columns}, "partition-spec": parts}
+        assert parse_metadata(orjson.dumps(old)) == old
+        some = {"name": "q", "transform": "zorder", "source-ids": [1, 2], "field-id": 1000}
+        new = metadata_in(tmp_path) | {
+            "schemas": [{"type": "struct", "fields": columns}],
+            "partition-specs": [{"spec-id": 0, "fields": [some]}],
+            "statistics": [{"snapshot-id": 1}] * 2,
+            "versions": ["of a newer format"],
+        }
+        assert parse_metadata(orjson.dumps(new)) == new
 
 
 class TestWrite:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from formats.iceberg import schemas
 from formats.iceberg.schemas import check_schema, shape
 from metalake.errors import Invalid
 from tests.formats.iceberg.table_samples import (
@@ -80,6 +81,31 @@ def test_removing_schemas():
     with pytest.raises(Invalid, match="Cannot remove the current schema"):
         commit(wide, {"action": "remove-schemas", "schema-ids": [1]})
     assert commit(wide, {"action": "remove-schemas", "schema-ids": [33]}) is wide
+
+
+def test_removing_and_adding_schemas_in_turns_looks_at_each_schema_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr(schemas, "shape", lambda wanted: seen.append(1) or shape(wanted))
+    known = [add_schema(schema(*EVENTS["fields"], column(4, f"old{number}", "int"))) for number in range(50)]
+    base = commit(table(), *known)
+    seen.clear()
+    turns = [
+        update
+        for number in range(50)
+        for update in (
+            {"action": "remove-schemas", "schema-ids": [number + 1]},
+            add_schema(schema(*EVENTS["fields"], column(4, f"new{number}", "int"))),
+        )
+    ]
+    after = commit(base, *turns, known[0], known[0])
+    assert len(seen) == len(base["schemas"]) - 1 + 52, "one was removed before anything was looked at"
+    assert [each["schema-id"] for each in after["schemas"]] == [0, *range(51, 102)], "what was removed is added again"
+
+
+def test_the_next_id_is_above_those_that_are_left():
+    removal = {"action": "remove-schemas", "schema-ids": [1]}
+    after = commit(table(), add_schema(WIDER), removal, add_schema(schema(*EVENTS["fields"], column(4, "a", "int"))))
+    assert [each["schema-id"] for each in after["schemas"]] == [0, 1]
 
 
 def test_version_1_mirrors_the_current_schema():

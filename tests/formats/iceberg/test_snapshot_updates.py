@@ -312,6 +312,16 @@ def test_statistics_are_kept_one_for_each_snapshot():
     assert commit(after, {"action": "remove-statistics", "snapshot-id": 2}) is after
 
 
+@pytest.mark.parametrize("key", ["statistics", "partition-statistics"])
+def test_two_statistics_of_a_snapshot_stay_until_that_snapshot_gets_others(key):
+    a, b, c = statistics(1, "s3://lake/a"), statistics(1, "s3://lake/b"), statistics(2)
+    base = three_appends() | {key: [a, c, b]}
+    after = commit(base, {"action": f"set-{key}", key: statistics(3)})
+    assert after[key] == [a, b, c, statistics(3)]
+    assert commit(after, {"action": f"set-{key}", key: a})[key] == [c, statistics(3), a]
+    assert commit(after, {"action": f"remove-{key}", "snapshot-id": 1})[key] == [c, statistics(3)]
+
+
 def test_partition_statistics_are_kept_one_for_each_snapshot():
     one = {"snapshot-id": 1, "statistics-path": "s3://lake/p.parquet", "file-size-in-bytes": 4}
     base = commit(three_appends(), {"action": "set-partition-statistics", "partition-statistics": one})
