@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from authz.actor import Actor
 from catalogs.models import Mirror, Schema
 from catalogs.services import places
 from metalake.errors import NotEmpty
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
+from outside import mirror
 from outside.calls import pages
 from outside.reading import LOOKS, bury_if_gone
+from providers.answers import Remote
 from providers.base import Provider
 
 MOST_COUNTED, SHOWN = 1_000, 20  # hidden tables that a refusal counts and names
@@ -43,7 +47,7 @@ def _require_none_there(actor: Actor, schema: Located, provider: Provider, level
     """Raise NotEmpty if the system has a table or view; the catalog's owner hears of those that the settings hide."""
     hidden, tells = list[str](), places.may_choose(actor, schema)
     for page in pages(actor, schema, provider, "list_tables", schema=levels):
-        shown = [each for each in page if each.kind != Kind.TABLE or provider.tables.shows(each)]
+        shown = _shown(schema, provider, page)
         if shown or (page and not tells):
             raise not_empty(schema)
         hidden += [each.name for each in page]
@@ -51,6 +55,15 @@ def _require_none_there(actor: Actor, schema: Located, provider: Provider, level
             break
     if hidden:
         raise not_empty(schema, _hidden(hidden))
+
+
+def _shown(schema: Located, provider: Provider, page: Sequence[Remote]) -> list[Remote]:
+    """What the settings show, as its last answer says where the listing gives a name alone."""
+    unread = [each.name for each in page if not (each.formats or each.definition)]
+    rows = mirror.of_leaves(schema.id, Kind.TABLE).filter(wire_name__in=unread) if unread else ()
+    known = {row.wire_name: Remote(row.wire_name, row.definition, formats=row.formats) for row in rows}
+    shows = provider.tables.shows
+    return [each for each in page if each.kind != Kind.TABLE or shows(known.get(each.name, each))]
 
 
 def _hidden(names: list[str]) -> str:

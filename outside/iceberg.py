@@ -20,7 +20,7 @@ from catalogs.services.pointers import now_ms
 from catalogs.table_stores import TableDraft, TableRecord
 from formats.iceberg import builder, metadata_json, table_locations
 from formats.iceberg.translate import from_iceberg
-from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import new_id
@@ -31,7 +31,7 @@ from outside.creating import Defined, make
 from outside.intents import Draft
 from outside.steps import step
 from outside.tables import ExternalTable, loaded
-from outside.work import alteration, alteration_work, recheck
+from outside.work import alteration, alteration_work, recheck, require_own
 from providers.answers import NewTable, Remote
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
@@ -81,6 +81,14 @@ def files_of(table: ExternalTable) -> MetadataFiles:
     own_files = table.provider.pointers.files(*([place] if place else []))
     require_unclaimed(table.provider, place)
     return own_files
+
+
+def require_own_pointer(table: ExternalTable) -> None:
+    """Raise Unsupported for a link, or a table of a linked schema, whose commits are made where it leads."""
+    require_own(table.located.above())
+    target = table.provider.target_of(table.definition)
+    if target is not None:
+        raise Unsupported(f"This is a resource link to {target}: it is changed there.", kind=Kind.TABLE)
 
 
 def create(actor: Actor, ident: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:

@@ -60,7 +60,8 @@ def _fetch_names(
 def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> None:
     """Store the definitions of a schema's objects of which only the names are known; with `force`, of all.
 
-    A listing may give names alone. A few are asked for one by one, for more of them the schema is read as a whole.
+    A listing may give names alone. A few are asked for one by one, for more of them the schema is read as a whole
+    first.
     """
     rows = mirror.of_leaves(schema.id, kind).filter(securable__kind=kind, version="", formats="")
     names = list(rows.values_list("wire_name", flat=True)[: LOOKS + 1])
@@ -72,7 +73,7 @@ def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) 
         whole = {"whole": True} if kind is Kind.TABLE else {}
         for page in pages(actor, schema, provider, f"list_{KINDS[kind].plural}", schema=levels, **whole):
             mirror.meet_leaves(kind, schema, page, asked_at)
-        return
+        names = list(rows.values_list("wire_name", flat=True)[:LOOKS])  # what is not told there either, such as links
     for name in names:
         with suppress(NotFound):  # dropped meanwhile
             mirror.meet_leaves(kind, schema, [load_leaf(actor, schema, provider, first, levels, name)], asked_at)

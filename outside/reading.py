@@ -112,7 +112,8 @@ def current(actor: Actor, located: Located, provider: Provider, *, force: bool =
     if not force and provider.freshness and mirrored.version:
         oldest = _oldest(located.catalog.id, provider)
         walked = _walked_since(located.catalog.id, oldest)
-        if walked and walked > mirrored.taken_at:
+        is_link = provider.target_of(mirrored.definition) is not None  # of which a walk sees the name
+        if walked and walked > mirrored.taken_at and not is_link:
             mirrored.taken_at = walked
         if mirrored.taken_at >= oldest:
             return mirrored

@@ -16,7 +16,7 @@ from outside import mirror, nesting
 from outside.calls import levels_of
 from outside.intents import Name, step
 from outside.reading import current
-from outside.work import names_on
+from outside.work import names_on, require_own
 from providers.answers import Remote
 from providers.base import Provider
 
@@ -50,10 +50,15 @@ def asked_now(actor: Actor, home: Located) -> Remote:
 
 
 def place_to_make(actor: Actor, home: Located, provider: Provider) -> Remote | None:
-    """The outside schema to make for a schema that exists only here; None if it has its place already."""
+    """The outside schema to make for a schema that exists only here; None if it has its place already.
+
+    Raises Unsupported for a place that is only a link.
+    """
     if levels_of(home) is not None:
+        require_own(home)
         return None
     if there := nesting.foreign_place(actor, home, provider, home.path):
+        require_own(home, there)
         return there
     levels = provider.names.levels_of(home.path)
     return Remote(mirror.wire_name(levels), provider.schemas.draft(None, {}), kind=Kind.SCHEMA)

@@ -268,20 +268,22 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
     """
     recheck(actor, schema, operations.DROP_SCHEMA)
     chains.check_cascade(schema, cascade)
-    provider, steps, gone = provider_at(schema), [], list[int]()
+    provider, steps, gone, alone = provider_at(schema), [], list[int](), False
     if not cascade:
         bury_gone_schemas(actor, schema, provider)
     if Mirror.objects.filter(pk=schema.id).exists():
         mirrored = current(actor, schema, provider, force=True)  # never a namesake made outside
-        if not cascade:
+        alone = provider.target_of(mirrored.definition) is not None  # a link, whose tables stay where it leads
+        if not (cascade or alone):
             gone = tables_gone(actor, schema, provider, mirrored.levels)
-        steps = [step("drop_schema", schema=mirrored.levels, identity=mirrored.identity, cascade=cascade)]
+        cascades = cascade and not alone
+        steps = [step("drop_schema", schema=mirrored.levels, identity=mirrored.identity, cascade=cascades)]
 
     def decide(actor: Actor) -> Draft:
         fresh = recheck(actor, schema, operations.DROP_SCHEMA)
         for each in steps:
             each["arguments"]["by_owner"] = places.may_choose(actor, fresh)
-        if not cascade and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
+        if not (cascade or alone) and Securable.objects.filter(parent_id=fresh.id).exclude(pk__in=gone).exists():
             raise not_empty(fresh)
         if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):
             raise Conflict(f"Schema {fresh.path.logical()} was given its place meanwhile; try again.", kind="schema")

@@ -149,6 +149,7 @@ class OutsidePointers(PointerStore):
     def require_places(
         self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: dict[str, Any]
     ) -> None:
+        iceberg.require_own_pointer(current.entry)
         before, after = (table_locations.effective_locations(each) for each in (current.metadata, metadata))
         ground.require_new(actor, current.published, current.entry.provider, before, after)
 

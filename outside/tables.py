@@ -67,18 +67,17 @@ def update_listing(
 
 
 def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
-    """The names of tables to show, by their mirrors; a table whose format is not known yet is shown."""
+    """The names of tables to show, by their mirrors; one of unknown format is shown, but not with `iceberg`."""
     rows = mirror.of_leaves(schema.id, Kind.TABLE).filter(securable__kind=Kind.TABLE)
     with_formats, without_formats = rows.exclude(formats=""), rows.filter(formats="")
     shows = provider.tables.shows
     listed = (Remote(name, {}, formats=formats) for name, formats in with_formats.values_list("wire_name", "formats"))
     shown = {table.name for table in listed if (not iceberg or METADATA_FILE in table.formats) and shows(table)}
-    return shown | {
-        name
-        for name, definition in without_formats.values_list("wire_name", "definition").iterator()
-        if not definition
-        or (shows(Remote(name, definition)) and not (iceberg and provider.pointers.location(definition) is None))
-    }
+    for name, definition in without_formats.values_list("wire_name", "definition").iterator():
+        is_other = iceberg and (not definition or provider.pointers.location(definition) is None)
+        if not is_other and (not definition or shows(Remote(name, definition))):
+            shown.add(name)
+    return shown
 
 
 def loaded(
@@ -167,7 +166,10 @@ def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) ->
     """
     recheck(actor, table, operations.DROP_TABLE)
     provider = provider_at(table)
-    mirrored = current(actor, table, provider, force=True)  # raises if another table has the name there
+    mirrored = mirror_of(table)
+    is_unknown = iceberg and not mirrored.definition
+    if is_unknown or provider.target_of(mirrored.definition) is None:  # a link goes whatever its target answers
+        mirrored = current(actor, table, provider, force=True)  # raises if another table has the name there
     require_shown(table, provider, mirrored, iceberg=iceberg)
 
     def decide(actor: Actor) -> Draft:

@@ -14,10 +14,11 @@ from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import reserved
 from catalogs.services.changes import event, require_enabled, row_of, save
+from catalogs.services.opening import provider_at
 from catalogs.services.removal import remove
-from metalake.errors import Conflict, NotFound
+from metalake.errors import Conflict, NotFound, Unsupported
 from metalake.events import gone, record
-from metalake.kinds import slot_of
+from metalake.kinds import LEAVES, Kind, slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
@@ -49,14 +50,26 @@ def names_on(located: Located) -> list[Name]:
 def recheck(actor: Actor, located: Located, operation: Operation) -> Located:
     """The object as it is now, after checking the right again.
 
-    Raises NotFound if it was renamed, moved or dropped since it was found, Forbidden.
+    Raises NotFound if it was renamed, moved or dropped since it was found, Forbidden, Unsupported in a linked schema.
     """
     fresh = by_id(located.id)
     if fresh is None or fresh.full_name != located.full_name or fresh.metalake.name != located.metalake.name:
         raise located.missing()
     policy.require(actor, operation, fresh)
     require_enabled(fresh)
+    if fresh.kind in LEAVES:
+        require_own(fresh.above())
     return fresh
+
+
+def require_own(schema: Located, place: Remote | None = None) -> None:
+    """Raise Unsupported for a schema, or its place to be, that is only a link: what lies in it is written there."""
+    stored = Mirror.objects.filter(pk=schema.id).values_list("definition", flat=True)
+    definition = place.definition if place else stored.first()
+    target = provider_at(schema).target_of(definition) if definition else None
+    if target is not None:
+        name = schema.path.logical()
+        raise Unsupported(f"Schema {name} is a resource link to {target}: it is changed there.", kind=Kind.SCHEMA)
 
 
 def _target(intent: Intent) -> Located:

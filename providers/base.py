@@ -195,6 +195,10 @@ class Provider:
         """Seconds for which an answer of the system may be reused."""
         return seconds_of(self.properties, CACHE_TTL) or 0
 
+    def target_of(self, definition: Mapping[str, Any]) -> str | None:
+        """Where a schema or table leads that is only a link, empty if not known yet; None for one of its own."""
+        return None
+
     def system_names(self) -> list[str]:
         """URLs that identify the system, from the settings alone; empty if they do not identify it.
 

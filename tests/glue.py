@@ -19,7 +19,7 @@ import threading
 import urllib.parse
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
@@ -86,6 +86,7 @@ class Glue:
     account: str = ACCOUNT
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (operation, parameters) as they came in
     lists_end: datetime | None = None
+    shares: bool = False  # the targets of links with who asks for these, as AWS documents for a permitted caller
     expired: set[str] = field(default_factory=set)  # access keys whose every call is refused
     _rules: list[Rule] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -137,7 +138,7 @@ class Glue:
         with self._lock:
             self._rules.clear()
         self.expired.clear()
-        self.lists_end = None
+        self.lists_end, self.shares = None, False
         self.let_through()
 
     def next_fault(self, operation: str) -> Rule | None:
@@ -307,6 +308,8 @@ def _glue_responses(glue: Glue) -> Any:
             given = self.parameters
             with one_update_at_a_time:
                 table = self.glue_backend.get_table(given["DatabaseName"], given["TableInput"]["Name"])
+                if to := self._shared(table.as_dict()):
+                    table = to
                 current = str(table._current_version)
                 if given.get("VersionId", current) != current:
                     said = f"VersionId {given['VersionId']} is not the current one, which is {current}"
@@ -317,7 +320,20 @@ def _glue_responses(glue: Glue) -> Any:
             return EmptyResult()
 
         def _table(self, table: FakeTable) -> dict[str, Any]:
-            return {"UpdateTime": table.created_time} | table.as_dict()
+            entry = {"UpdateTime": table.created_time} | table.as_dict()
+            if not (target := self._shared(entry)):
+                return entry
+            own = ("Name", "DatabaseName", "CatalogId", "CreateTime", "TargetTable")
+            return target.as_dict() | {name: entry[name] for name in own}
+
+        def _shared(self, entry: dict[str, Any]) -> FakeTable | None:
+            """The target of a link whose caller may read it; None for another."""
+            if not (glue.shares and (to := entry.get("TargetTable"))):
+                return None
+            backend = glue_backends[to.get("CatalogId") or self.current_account][self.region]
+            with suppress(JsonRESTError):
+                return backend.get_table(to["DatabaseName"], to["Name"])
+            return None
 
         def _listed(self, all_of_them: list[Any]) -> list[Any]:
             end = glue.lists_end

@@ -129,16 +129,17 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
     """
     catalog = Catalog.objects.get(pk=target.catalog.id)
     provider = provider_with_locations(catalog.pk, catalog.provider, catalog.properties)
-    mirrors = Mirror.objects.filter(
-        Q(pk=target.id) | below(target.lineage, "securable__lineage"), securable__kind__in=LEAVES
-    ).select_related("securable")
+    gone = Q(pk=target.id) | below(target.lineage, "securable__lineage")
+    mirrors = Mirror.objects.filter(gone, securable__kind__in=LEAVES).select_related("securable")
+    schemas = Mirror.objects.filter(gone | Q(pk__in=[node.id for node in target.nodes]), securable__kind=Kind.SCHEMA)
+    linked = {pk for pk, each in schemas.values_list("pk", "definition") if provider.target_of(each) is not None}
     reserved: list[ReservedPlace] = []
     denies = reserved_denies.denies_at(target, timezone.now())
     for mirror in mirrors:
         place = _left_at(mirror.definition, with_managed)
-        if place is None:
-            continue
         row = mirror.securable
+        if place is None or row.parent_id in linked or provider.target_of(mirror.definition) is not None:
+            continue  # of a link the files are not this catalog's to leave
         full_name = target.full_name if row.pk == target.id else [*target.full_name, row.name]
         reserved.append(
             ReservedPlace(

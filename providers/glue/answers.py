@@ -29,12 +29,15 @@ def database_of(database: Mapping[str, Any]) -> Remote:
 
 def table_of(table: Mapping[str, Any]) -> Remote:
     """A table or view; of a resource link that is not followed only the name, without a version."""
+    is_link = links.is_link(table)
     if links.is_unread(table):
         return Remote(table["Name"], {}, moment(table.get("CreateTime")), "", Kind.TABLE)
+    if is_link:
+        table = {links.LINK: "", **table}
     described = hive_table(table)
     definition = described.as_json()
     version = table.get("VersionId") or digest(definition)
-    kind = Kind.VIEW if table.get("TableType") in VIEW_TYPES else Kind.TABLE
+    kind = Kind.VIEW if table.get("TableType") in VIEW_TYPES and not is_link else Kind.TABLE
     formats = "" if links.dead(definition) else formats_in(described)
     return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind, formats)
 

@@ -13,6 +13,7 @@ from formats.hive.tables import FILE_FORMATS
 from metalake.errors import Invalid, MetalakeError, ProviderUnavailable, at
 from providers.answers import Remote
 from providers.glue.client import GlueClient
+from providers.glue.links import target_of
 from providers.glue.settings import ENDPOINTS, GlueSettings, check_settings, read_shown_formats
 from providers.hive_like.catalog import HiveLikeCatalog
 from providers.hive_like.meaning import MADE_HERE
@@ -151,6 +152,9 @@ class GlueCatalog(HiveLikeCatalog):
         with suppress(MetalakeError):
             names.append(f"glue://{self.glue.account()}/{given.region}")
         return names
+
+    def target_of(self, definition: Mapping[str, Any]) -> str | None:
+        return target_of(dict(definition))
 
     def test_connection(self) -> None:
         """List one database."""

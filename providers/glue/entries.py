@@ -9,12 +9,13 @@ from formats.hive.tables import HiveTable
 from providers.answers import Levels, Remote
 from providers.glue.answers import after_write, table_of, writable
 from providers.glue.client import GlueClient
+from providers.glue.links import is_link
 from providers.glue.mapping import hive_table, merged, table_input
 
 
 def read_table(glue: GlueClient, schema: Levels, table: str) -> dict[str, Any]:
     entry: dict[str, Any] = glue.call("GetTable", [*schema, table], DatabaseName=schema[0], Name=table)["Table"]
-    return entry
+    return entry | {"DatabaseName": schema[0], "Name": table} if is_link(entry) else entry
 
 
 def update(glue: GlueClient, schema: Levels, entry: dict[str, Any], wanted: HiveTable) -> Remote:

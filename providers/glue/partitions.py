@@ -68,7 +68,7 @@ class GluePartitions(HiveLikePartitions):
 
     def _partitioned(self, schema: Levels, table: str) -> HiveTable:
         entry = read_table(self.provider.glue, schema, table)
-        links.require_own(entry)
+        links.require_own(entry, "its partitions are listed there")
         of = hive_table(entry)
         if not of.partition_keys:
             raise Unsupported(f"Table {schema[0]}.{table} has no partitions in AWS Glue.", kind=PARTITION)

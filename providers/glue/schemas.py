@@ -12,7 +12,7 @@ from providers.glue.answers import after_write, database_of, page_after, require
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_database
 from providers.glue.limits import require_fit
-from providers.glue.links import TARGET
+from providers.glue.links import TARGET, target_of
 from providers.glue.mapping import database_input, merged
 from providers.hive_like.meaning import marked
 from providers.hive_like.schemas import HiveLikeSchemas
@@ -62,20 +62,21 @@ class GlueSchemas(HiveLikeSchemas):
         return after_write(lambda: self.load(schema))
 
     def drop(self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False) -> None:
-        """Delete the database; with `cascade`, Glue deletes its tables too, but no files."""
-        require_same(self.load(schema), identity)
-        glue = self.provider.glue
-        if not cascade and glue.call("GetTables", schema, DatabaseName=schema[0], MaxResults=1)["TableList"]:
+        """Delete the database; with `cascade`, Glue deletes its tables too, but no files. Of a link the entry alone."""
+        there, glue = self.load(schema), self.provider.glue
+        require_same(there, identity)
+        is_own = target_of(there.definition) is None
+        if is_own and not cascade and glue.call("GetTables", schema, DatabaseName=schema[0], MaxResults=1)["TableList"]:
             raise NotEmpty(f"Schema {schema[0]} is not empty.", kind=Kind.SCHEMA)
         glue.call("DeleteDatabase", schema, Name=schema[0])
 
     def altered(self, definition: Json, changes: Sequence[Json]) -> Json:
-        if link := _target_of(definition):
+        if link := target_of(definition):
             raise Unsupported(f"This is a resource link to {link}: it is changed there.", kind=Kind.SCHEMA)
         return super().altered(definition, changes)
 
     def show(self, definition: Json) -> Json:
-        shown, link = super().show(definition), _target_of(definition)
+        shown, link = super().show(definition), target_of(definition)
         return shown | {"properties": shown["properties"] | {TARGET: link}} if link else shown
 
     def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
@@ -88,9 +89,3 @@ class GlueSchemas(HiveLikeSchemas):
         wanted = {**definition, "comment": comment, "location": location, "parameters": parameters}
         require_fit("DatabaseInput", database_input("any", wanted), Kind.SCHEMA)
         return wanted
-
-
-def _target_of(definition: Json) -> str:
-    """Where a link to a database leads; empty for a database."""
-    to = definition["rest"].get("TargetDatabase") or {}
-    return ".".join(filter(None, (to.get("CatalogId"), to.get("DatabaseName"))))

@@ -38,11 +38,14 @@ class GlueTables(HiveLikeTables):
             if "TargetDatabase" not in self.provider.schemas.load(schema).definition["rest"]:
                 raise
             return Page([], None)  # a resource link, whose tables are listed where it leads
-        return Page([table_of(each) for each in answer["TableList"]], answer.get("NextToken"))
+        entries = [self._followed(each, asks=False) for each in answer["TableList"]]
+        return Page([table_of(each) for each in entries], answer.get("NextToken"))
 
     def load(self, schema: Levels, table: str) -> Remote:
-        glue = self.provider.glue
-        return table_of(links.followed(glue, read_table(glue, schema, table), self.provider.given.region))
+        return table_of(self._followed(read_table(self.provider.glue, schema, table)))
+
+    def _followed(self, entry: Json, asks: bool = True) -> Json:
+        return links.followed(self.provider.glue, entry, self.provider.given, asks=asks)
 
     def delivered(self, entry: Json) -> Remote:
         return delivered_table(entry)
@@ -94,7 +97,7 @@ class GlueTables(HiveLikeTables):
         version: str | None = None,
     ) -> None:
         """Delete the entry; the files always stay. With `version`, raises Conflict if the table has changed."""
-        there = self.load(schema, table)
+        there = table_of(read_table(self.provider.glue, schema, table))  # of a link without its target
         require_same(there, identity)
         if version is not None and there.version != version:
             raise changed(schema, table)

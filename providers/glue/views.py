@@ -14,6 +14,7 @@ from providers.answers import Json, Levels, Page, Remote
 from providers.glue.answers import after_write, changed, require_same, table_of, writable
 from providers.glue.catalog import GlueCatalog
 from providers.glue.entries import read_table, update
+from providers.glue.links import require_own
 from providers.glue.mapping import table_input
 from providers.hive_like.meaning import marked
 from providers.hive_like.views import HiveLikeViews, about_views
@@ -46,6 +47,7 @@ class GlueViews(HiveLikeViews):
     def alter(self, schema: Levels, view: str, expected: Json, version: str, marker: str = "") -> Remote:
         with about_views():
             entry = read_table(self.provider.glue, schema, view)
+            require_own(entry)
             if table_of(entry).version != version:
                 raise changed(schema, view)
             return update(self.provider.glue, schema, entry, HiveTable.from_json(marked(expected, marker)))

@@ -18,7 +18,11 @@ from providers.metadata_files import MetadataFiles
 from providers.places import Placed, PlacedSettings, own_warehouse
 from providers.reaching.storage import parse_storage
 
-BACKEND = re.compile(r"(?:gravitino[.]bypass[.])?catalog[-_.]backend", re.IGNORECASE)  # another catalog's tables
+# Properties by which other servers and engines name the catalog that has the tables.
+_OF = r"(?:gravitino[.]bypass[.])?(?:iceberg[.])?"
+BACKEND = re.compile(rf"{_OF}catalog[-_.]?(?:backend|impl)", re.IGNORECASE)
+TYPE = re.compile(rf"{_OF}(?:catalog[-_.]?)?type", re.IGNORECASE)  # free for other words than those of Iceberg
+TYPES = frozenset({"hive", "hive_metastore", "glue", "rest", "jdbc", "hadoop", "nessie", "dynamodb", "snowflake"})
 INSTEAD = {
     "hive": "Iceberg tables in a Hive Metastore are in catalogs of the provider 'hive'.",
     "glue": "Iceberg tables in AWS Glue are in catalogs of the provider 'glue'.",
@@ -43,7 +47,8 @@ class IcebergProvider(Placed):
     def check_given(cls, properties: Mapping[str, str]) -> None:
         for key, value in properties.items():
             backend = value.strip().lower()
-            if BACKEND.fullmatch(key.strip()) and backend != "metalake":
+            names_one = BACKEND.fullmatch(key.strip()) and backend != "metalake"
+            if names_one or (TYPE.fullmatch(key.strip()) and backend in TYPES):
                 elsewhere = INSTEAD.get(backend, "The providers 'hive' and 'glue' have tables elsewhere, no other yet.")
                 raise Invalid(
                     f"Property {key!r} is {quote(value)}: the tables of lakehouse-iceberg are in this server's own "
