@@ -132,7 +132,8 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
     gone = Q(pk=target.id) | below(target.lineage, "securable__lineage")
     mirrors = Mirror.objects.filter(gone, securable__kind__in=LEAVES).select_related("securable")
     schemas = Mirror.objects.filter(gone | Q(pk__in=[node.id for node in target.nodes]), securable__kind=Kind.SCHEMA)
-    linked = {pk for pk, each in schemas.values_list("pk", "definition") if provider.target_of(each) is not None}
+    described = schemas.exclude(definition={}).values_list("pk", "definition")
+    linked = {pk for pk, definition in described if provider.target_of(definition) is not None}
     reserved: list[ReservedPlace] = []
     denies = reserved_denies.denies_at(target, timezone.now())
     for mirror in mirrors:

@@ -168,7 +168,9 @@ def test_trying_a_catalogs_connection_keeps_nothing(admin: Caller, mia: Caller) 
     assert mia.post(f"{P}/lake/testConnection").error[:2] == (403, 1008)
 
 
-@pytest.mark.parametrize("key", ["catalog-backend", "Catalog-Backend", "gravitino.bypass.catalog-backend"])
+@pytest.mark.parametrize(
+    "key", ["Catalog-Backend", "gravitino.bypass.catalog-backend", "catalogBackend", "iceberg.catalog-impl", "type"]
+)
 def test_another_catalog_s_tables_are_not_promised(admin: Caller, key: str) -> None:
     for backend in ("hive", "Glue", "rest", "jdbc"):
         for path in (P, f"{P}/testConnection"):
@@ -176,7 +178,7 @@ def test_another_catalog_s_tables_are_not_promised(admin: Caller, key: str) -> N
             assert refused.error[:2] == (400, 1001)
             assert f"{key!r} is {backend!r}" in refused.message
     assert "catalogs of the provider 'glue'" in admin.post(P, ask(properties={key: "GLUE"})).message
-    assert admin.post(P, ask(properties={key: "metalake"})).status == 200
+    assert admin.post(P, ask(properties={key: "metalake", "type": "gold"})).status == 200
     assert admin.put(f"{P}/sea", update("setProperty", property=key, value="hive")).error[:2] == (400, 1001)
 
 
