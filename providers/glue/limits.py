@@ -99,11 +99,11 @@ def _fitting(name: str, text: str | None) -> str | None:
     """The text with a space for each character that Glue does not take, cut to its most, which AWS counts in bytes."""
     if not text or (not fault(name, text) and len(text) * 4 <= _shape(name).metadata["max"]):
         return text
-    most, kept, start = _shape(name).metadata["max"], list[str](), 0
+    most, parts, start = _shape(name).metadata["max"], list[str](), 0
     text = text[:most]
     while start < len(text):  # to the next character that it does not take
         taken = _pattern(name).match(text, start)
         end = taken.end() if taken else start
-        kept += [text[start:end], " " if end < len(text) else ""]
+        parts += [text[start:end], " " if end < len(text) else ""]
         start = end + 1
-    return "".join(kept).encode()[:most].decode(errors="ignore")
+    return "".join(parts).encode()[:most].decode(errors="ignore")

@@ -89,10 +89,10 @@ def dead(definition: Json) -> str:
     return str(definition.get("rest", {}).get(LINK) or "")
 
 
-def require_own(entry: Json, said: str = "it is changed there") -> None:
+def require_own(entry: Json, advice: str = "it is changed there") -> None:
     """Raise Unsupported for the entry of a link, which is only read here."""
     if is_link(entry):
-        raise Unsupported(f"This is a resource link to {_name(entry['TargetTable'])}: {said}.", kind=Kind.TABLE)
+        raise Unsupported(f"This is a resource link to {_name(entry['TargetTable'])}: {advice}.", kind=Kind.TABLE)
 
 
 def require_none(definition: Json) -> None:
