@@ -50,8 +50,9 @@ def answer(app: typer.Typer) -> int:
         with redirect_stdout(printed):
             app(prog_name="gcli")
     except SystemExit as ended:
-        names = printed.getvalue().splitlines()
-        print("\n".join(_as_typed(name, before) for name in names) if is_bash else printed.getvalue(), end="")
+        names = (name.removeprefix(before) for name in printed.getvalue().splitlines())
+        # bash puts an empty name in the place of what was typed; without any it completes files by itself
+        print("\n".join(shlex.quote(name) for name in names if name) if is_bash else printed.getvalue(), end="")
         return int(ended.code or 0)
     return 1
 
@@ -72,7 +73,3 @@ def _join_words() -> str:
     os.environ |= {"COMP_WORDS": "\n".join(joined), "COMP_CWORD": str(last)}
     typed = joined[last] if last < len(joined) else ""
     return typed[: typed.rfind(":") + 1]
-
-
-def _as_typed(name: str, before: str) -> str:
-    return shlex.quote(name.removeprefix(before))
