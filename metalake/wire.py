@@ -6,6 +6,7 @@ Null and absent mean the same for every optional field (the clients send both), 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from json import JSONDecoder
 from typing import Annotated, Any, TypeVar
 
@@ -15,9 +16,11 @@ from pydantic_core import ErrorDetails
 
 from metalake.errors import Invalid
 from metalake.kinds import Kind
+from metalake.privileges import Privilege, parse_privilege
 
 MAX_BODY_NESTING = 100
 LONGEST_QUOTE = 80
+MOMENT = "has to be a moment in ISO 8601 such as 2026-08-01T12:00:00Z"
 
 # By the names of pydantic's mistakes.
 COMPLAINTS = {
@@ -166,11 +169,24 @@ def kind_of(word: str) -> Kind:
         raise Invalid(f"{word!r} is no object type; known are {', '.join(Kind)}.", kind="object") from None
 
 
+def known_privilege(name: str) -> Privilege:
+    """The privilege that a path or body names. Raises Invalid, which names the nearest one, or else all."""
+    privilege = parse_privilege(name)
+    if privilege is None:
+        near = get_close_matches(name[:LONGEST_QUOTE].lower(), list(Privilege), n=1)
+        hint = f"did you mean {near[0].upper()}?" if near else f"known are {', '.join(sorted(Privilege))}."
+        raise Invalid(f"{quote(name)} is no privilege; {hint}", kind="privilege")
+    return privilege
+
+
 def utc(text: Any) -> Any:
     """The moment of a text in ISO 8601, which is UTC without an offset; other values are returned as they are."""
     if not isinstance(text, str):
         return text
-    moment = datetime.fromisoformat(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{quote(text)} {MOMENT}") from None
     try:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except OverflowError:

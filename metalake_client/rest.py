@@ -28,6 +28,8 @@ class Client:
         """`timeout` is in seconds. Raises Failure for a URL that holds a password, and for a token that is none."""
         if "@" in _place_of(url):
             raise Failure("A URL holds no user name and no password: every error would show them.", Exit.USAGE)
+        if not url.lower().startswith(("http://", "https://")):
+            raise Failure(f"{url} cannot be asked: a server's URL begins with http:// or https://.", Exit.USAGE)
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise Failure("The token holds what no token does, such as a space or the end of a line.", Exit.REFUSED)
         self.url, self.timeout = url.rstrip("/"), timeout
@@ -124,8 +126,11 @@ class Client:
         try:
             # A redirection is somebody else's: what follows one would be a GET, and would show the credential.
             return self._session.request(method, target, timeout=self.timeout, allow_redirects=False, **sent)
-        except requests.exceptions.SSLError:
-            raise Failure(f"The certificate of {self.url} is not one to trust.", Exit.UNREACHABLE) from None
+        except requests.exceptions.SSLError as wrong:
+            is_certificate = "SSLCertVerificationError" in str(wrong)  # what it wraps has no other form
+            words = f"{self.url} does not speak TLS: is it http://?"
+            words = f"The certificate of {self.url} is not one to trust." if is_certificate else words
+            raise Failure(words, Exit.UNREACHABLE) from None
         except requests.Timeout:
             raise Failure(f"{self.url} did not answer within {self.timeout:g} s.", Exit.UNREACHABLE) from None
         except requests.ConnectionError:

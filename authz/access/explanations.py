@@ -21,8 +21,8 @@ from authz.snapshot import member_change
 from metalake.errors import Invalid
 from metalake.kinds import CONTAINERS, Kind, family, grantable_on
 from metalake.lineage import Located
-from metalake.privileges import Effect, Privilege, parse_privilege
-from metalake.wire import quote
+from metalake.privileges import Effect, Privilege
+from metalake.wire import known_privilege, quote
 
 MAX_GRANTS = 10
 
@@ -69,14 +69,6 @@ def read_wanted(kind: Kind, privilege: str | None, operation: str | None) -> Wan
     if kind not in row.on:
         raise Invalid(f"Operation {row.name} is not asked on a {kind}, but on: {_listed(row.on)}.")
     return Wanted(row)
-
-
-def known_privilege(name: str) -> Privilege:
-    """Raises Invalid for a name that no privilege has."""
-    privilege = parse_privilege(name)
-    if privilege is None:
-        raise Invalid(f"{quote(name)} is no privilege; known are {_listed(Privilege)}.", kind="privilege")
-    return privilege
 
 
 @misses_counted("user")

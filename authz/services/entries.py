@@ -15,8 +15,8 @@ from authz.objects import finder, resolved
 from metalake.errors import Invalid, TooLarge
 from metalake.kinds import CatalogType, Kind, family, grantable_on
 from metalake.lineage import Address, Located
-from metalake.privileges import Effect, Privilege, parse_privilege
-from metalake.wire import quote
+from metalake.privileges import Effect, Privilege
+from metalake.wire import known_privilege, quote
 
 MAX_OBJECTS = 5000
 MAX_UNESCAPED = 100  # full names that are looked up to see where their names end
@@ -66,10 +66,9 @@ def read_entries(kind: Kind, pairs: Pairs) -> Entries:
     """Raises Invalid of kind "privilege" for a wrong name, condition or kind of object, or a privilege named twice."""
     entries: Entries = {}
     for name, condition, *span in pairs:
-        privilege, effect = parse_privilege(name), EFFECTS.get(condition.lower())
-        if privilege is None or effect is None:
-            pair = f"{quote(condition)} {quote(name)}"
-            raise Invalid(f"{pair} is not allow or deny and a known privilege.", kind="privilege")
+        privilege, effect = known_privilege(name), EFFECTS.get(condition.lower())
+        if effect is None:
+            raise Invalid(f"{quote(condition)} is neither allow nor deny.", kind="privilege")
         if privilege in entries:
             raise Invalid(f"Privilege {privilege} is given twice; say it once.", kind="privilege")
         check_kind(privilege, kind)

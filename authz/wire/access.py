@@ -10,7 +10,7 @@ import orjson
 from pydantic import Field
 
 from authz.access.cases import NamedGrant, Reason
-from authz.access.explanations import Explanation, known_privilege, read_wanted
+from authz.access.explanations import Explanation, read_wanted
 from authz.access.questions import MAX_QUESTIONS, Place, Question
 from authz.access.reach import Access, Reached, Use
 from authz.access.remedies import By, Step
@@ -20,7 +20,7 @@ from metalake.lineage import Located
 from metalake.names import dotted
 from metalake.privileges import Privilege
 from metalake.rest.exceptions import error_line
-from metalake.wire import Body, Moment, Reply, kind_of, quote, utc, written
+from metalake.wire import MOMENT, Body, Moment, Reply, kind_of, known_privilege, quote, utc, written
 
 LINES_AT_ONCE = 500
 
@@ -37,10 +37,7 @@ def read_moment(name: str, text: str | None) -> datetime | None:
     try:
         return utc(text)
     except ValueError:
-        raise Invalid(
-            f"{name} is {quote(text)}, but has to be a moment in ISO 8601 such as 2026-08-01T12:00:00Z; "
-            "in a query a plus sign is written %2B."
-        ) from None
+        raise Invalid(f"{name} is {quote(text)}, but {MOMENT}; in a query a plus sign is written %2B.") from None
 
 
 def read_privilege(text: str | None) -> Privilege | None:

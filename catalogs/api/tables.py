@@ -14,9 +14,9 @@ from formats.native.tables import CreateTableRequest, RenameTable, TableUpdatesR
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.privileges import Privilege, parse_privilege
+from metalake.privileges import Privilege
 from metalake.rest.views import Endpoint, answers
-from metalake.wire import quote
+from metalake.wire import known_privilege
 
 
 def shown(record: TableRecord) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Table(Endpoint):
 
     def _asked_privileges(self) -> list[Privilege]:
         names = [name.strip() for name in (self.text("privileges") or "").split(",")]
-        return [_privilege(name) for name in names if name]
+        return [known_privilege(name) for name in names if name]
 
     @answers("alter_table", body=TableUpdatesRequest, reply={"table": TableReply})
     def put(
@@ -86,13 +86,6 @@ class Table(Endpoint):
                 raise
             return {"dropped": False}
         return {"dropped": True}
-
-
-def _privilege(name: str) -> Privilege:
-    privilege = parse_privilege(name)
-    if privilege is None:
-        raise Invalid(f"There is no privilege {quote(name)}.", kind="privilege")
-    return privilege
 
 
 def _renamed(actor: Actor, ident: Address, body: TableUpdatesRequest) -> TableRecord:

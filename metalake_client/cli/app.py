@@ -76,7 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _misused(wrong: TyperException) -> Exit:
     """A command line that is none; without any argument it is answered with the help, which was printed or is here."""
+    if getattr(wrong, "option_name", "").startswith("--for-"):  # whom it is about is not who asks, which is --user
+        wrong.possibilities = [each for each in wrong.possibilities if each.startswith("--for-")]  # type: ignore[attr-defined]
     line, context = wrong.format_message().strip(), getattr(wrong, "ctx", None)
+    line = line.replace("Input should be a valid integer, unable to parse string as an integer", "it is a whole number")
     if not line or "\n" in line:
         print(line)
         return Exit.USAGE

@@ -79,6 +79,8 @@ FOR = {
 }
 """Whom a question or a change is about: one spelling in all commands."""
 YES = option("yes", bool, "--yes", "-y", default=False, help="Do not ask.")
+_NOTHING_ASKED = option("yes", bool, "--yes", "-y", default=False, hidden=True)
+"""For scripts, which give it to every command: also to one that asks nothing."""
 LIMIT = option("limit", int | None, default=None, min=1, help="At most so many.")
 PLACE = [
     option("type_", str, "--type", help="metalake, catalog, schema, table, view, ..."),
@@ -114,7 +116,7 @@ def add(
     in_metalake: bool = True,
 ) -> None:
     """Add a command that calls `act` with the session and its options."""
-    shared = COMMON if in_metalake else COMMON[1:]
+    shared = [*(COMMON if in_metalake else COMMON[1:]), _NOTHING_ASKED]
     own = {each.name for each in options}
 
     def command(**given: Any) -> None:

@@ -200,7 +200,8 @@ def _write(session: Session, folder: Path, made: Rendered, only: Collection[str]
     rows += [{"file": name, "change": "removed"} for name in done.removed]
     if shows_all:
         print_rows(rows, ("file", "change"), session.output)
-        print_done(f"The folder of these is {folder}.")
+        needed = "the engine needs METALAKE_TOKEN in its environment (gcli token create makes one)"
+        print_done(f"Written to {folder}; {needed}.")
     elif done:
         for row in rows:
             if row["change"] != "kept":

@@ -166,7 +166,8 @@ class _Verbs:
         query = {each: "true" for each in self.kind.drops if given[each]}
         reply = session.client.call("DELETE", *path, query=query)
         if not reply.get("dropped"):
-            raise Failure(f"There is no {self.kind.name} {name}.", Exit.MISSING)
+            whole = ".".join(given[each] for each in self.kind.way)
+            raise Failure(f"{self.kind.name.capitalize()} {whole} does not exist.", Exit.MISSING)
         print_done(f"Dropped {self.kind.name} {name}.")
 
     def enable(self, session: Session, **given: Any) -> None:
@@ -206,5 +207,7 @@ def json_of(path: Path) -> Any:
     """What a JSON file holds. Raises Failure."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as wrong:
+    except OSError as wrong:
+        raise Failure(f"--file: {path} cannot be read: {wrong.strerror}.", Exit.USAGE) from None
+    except (ValueError, RecursionError) as wrong:
         raise Failure(f"--file: {path} cannot be read as JSON: {wrong}", Exit.USAGE) from None

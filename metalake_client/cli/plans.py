@@ -49,6 +49,9 @@ def apply(session: Session, file: Path | None, changes: Path | None, yes: bool) 
 
 def drift(session: Session, file: Path | None) -> None:
     planned = _planned(session, file, None)
+    if not planned["changes"] and session.output is Format.TABLE:
+        print_done(f"The grants are those of {file}.")
+        return
     print_rows(planned["changes"], COLUMNS, session.output)
     if planned["changes"]:
         raise Failure(f"{len(planned['changes'])} grants are not as {file} has them.", Exit.CONFLICT)
@@ -56,7 +59,7 @@ def drift(session: Session, file: Path | None) -> None:
 
 def undo(session: Session, plan: str, yes: bool) -> None:
     reply = session.client.call("POST", "metalakes", session.metalake, "access", "undo", body={"token": plan})
-    make(session, reply["plan"], yes)
+    make(session, reply["plan"], yes, "Take back")
 
 
 def propose(session: Session, type_: str, object_: str, privilege: list[str], yes: bool, **given: Any) -> None:
@@ -76,13 +79,13 @@ def propose(session: Session, type_: str, object_: str, privilege: list[str], ye
     _apply(session, planned)
 
 
-def make(session: Session, planned: dict[str, Any], yes: bool) -> None:
+def make(session: Session, planned: dict[str, Any], yes: bool, verb: str = "Apply") -> None:
     """Show a plan, ask, and apply it."""
     if not planned["changes"]:
         print_done("Nothing to change.")
         return
     print_object(planned, session.output)
-    session.confirm(f"Apply {len(planned['changes'])} changes?", yes)
+    session.confirm(f"{verb} {len(planned['changes'])} changes?", yes)
     _apply(session, planned)
 
 

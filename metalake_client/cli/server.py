@@ -64,7 +64,8 @@ def search(session: Session, text: str, exact: bool, limit: int | None) -> None:
     rows: list[Row] = [
         {**each, "fullName": _full_name(each, session.separator)} for sort in SORTS for each in results[sort]
     ]
-    print_rows(rows, ("type", "fullName"), session.output)
+    if rows:
+        print_rows(rows, ("type", "fullName"), session.output)
     if results["isCut"]:
         print_done("There may be more: give more of the name, or its path.")
     if not rows:

@@ -72,7 +72,7 @@ def test_grants_are_listed_denied_and_revoked(gcli: Gcli, reader: str) -> None:
 def test_grants_as_code(gcli: Gcli, reader: str, tmp_path: Path) -> None:
     file = tmp_path / "access.yaml"
     file.write_text(gcli.ok("access", "export").out)
-    assert gcli("access", "drift", "--file", str(file)).code == 0
+    assert gcli.ok("access", "drift", "--file", str(file)).err == f"The grants are those of {file}.\n"
     file.write_text(file.read_text().replace("select_table", "modify_table"))
     assert gcli("access", "drift", "--file", str(file)).code == 5
     planned = gcli.json("access", "plan", "--file", str(file))
@@ -83,9 +83,11 @@ def test_grants_as_code(gcli: Gcli, reader: str, tmp_path: Path) -> None:
     assert gcli("access", "drift", "--file", str(file)).code == 0
     assert "Nothing to change." in gcli.ok("access", "apply", "--file", str(file)).err
     (plan,) = re.findall(r"gcli access undo --plan (\S+)", applied)
-    assert gcli("access", "undo", "--plan", plan).code == 2
+    assert "Take back 2 changes?" in gcli("access", "undo", "--plan", plan).err
     assert "Applied 2 changes." in gcli.ok("access", "undo", "--plan", plan, "--yes").err
     assert gcli("access", "drift", "--file", str(file)).code == 5
+    file.write_text(file.read_text().replace("modify_table", "SELECT_TABEL"))
+    assert "'SELECT_TABEL' is no privilege; did you mean SELECT_TABLE?" in gcli("access", "plan", "-f", str(file)).err
     file.write_text("roles: [")
     wrong = gcli("access", "plan", "--file", str(file))
     assert wrong.code == 2 and "line" in wrong.err
@@ -106,6 +108,7 @@ def test_changes_are_planned_before_they_are_made(gcli: Gcli, reader: str, tmp_p
     ):
         said = gcli.ok(*words, "--dry-run")
         assert "Nothing was changed." in said.err and "changes" in said.out
+    gcli.ok("role", "assign", "readers", "--for-user", reader, "--yes")  # also where nothing is asked
     assert gcli.json("access", "check", "--about", reader, *ABOUT) == {"allowed": True}
     file = tmp_path / "changes.yaml"
     file.write_text(f"changes: [{{change: unassign, role: readers, user: {reader}}}]")
@@ -183,6 +186,7 @@ def test_people_and_roles_come_by_files(gcli: Gcli, tmp_path: Path) -> None:
 def test_a_token_takes_the_place_of_a_password(
     gcli: Gcli, metalake_server: MetalakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert "'tomorrow' has to be a moment in ISO 8601" in gcli("token", "create", "t", "--expires", "tomorrow").err
     tokens = [gcli.json("token", "create", "--name", own_name("token")) for _ in range(2)]
     monkeypatch.delenv("METALAKE_PASSWORD")
     assert gcli("catalog", "list").code == 3

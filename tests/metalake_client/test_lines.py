@@ -38,7 +38,7 @@ TABLE = f"GET {M}/catalogs/lake/schemas/sales/tables/orders"
         ("role assign readers --for-group g", f"PUT {M}/permissions/groups/g/grant"),
         ("job log 7", f"GET {M}/jobs/runs/7/logs?offset=0"),
         ("search orders", f"GET {M}/search?q=orders"),
-        ("token drop 7 --yes", "DELETE /api/tokens/7"),
+        ("token drop 7 --yes", "GET /api/tokens"),
         ("metalake details other", "GET /api/metalakes/other"),
         ("-m other metalake details m", f"GET {M}"),
         ("-m other catalog details lake", "GET /api/metalakes/other/catalogs/lake"),

@@ -62,7 +62,11 @@ def test_help_needs_neither_the_server_nor_its_libraries() -> None:
         ("table details --catalog a", 2, "--schema"),
         ("catalog list --metalake m --output xml", 2, "xml"),
         ("catalog list --metalake m --url http://127.0.0.1:9", 6, "http://127.0.0.1:9"),
-        ("catalog list --metalake m --url nowhere", 2, "nowhere"),
+        ("catalog list --metalake m --url nowhere:80", 2, "nowhere:80 cannot be asked: a server's URL begins with http"),
+        ("token list --for-user bo", 2, "No such option: --for-user. See"),
+        ("user list --limit many", 2, "'--limit': it is a whole number."),
+        ("access seen --for-group g", 2, "--for-group (Possible options: --for-user)"),
+        ("table create c s --metalake m --url http://127.0.0.1:9 --file /none", 2, "/none cannot be read: No such file or directory."),
         ("catalog list --metalake m --profile none", 2, "none"),
         ("catalog create --metalake m --name c --properties a", 2, "--properties"),
         ("table list --metalake m --catalog c --schema s --limit 0", 2, "limit"),
@@ -119,6 +123,21 @@ def test_what_a_server_answers_wrong_is_one_line(
     assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1)
     assert ended.err.startswith("gcli: ") and words in ended.err
     assert not any("login" in each for each in stand_in.asked)  # nobody else is shown the credential
+
+
+def test_a_server_without_tls_is_told_from_a_wrong_certificate(alone: Gcli, stand_in: StandIn) -> None:
+    ended = alone("catalog", "list", "--url", stand_in.url.replace("http", "https"))
+    assert (ended.code, ended.err.count("\n")) == (6, 1) and "does not speak TLS: is it http://?" in ended.err
+
+
+def test_what_is_not_there_is_named_whole(alone: Gcli, stand_in: StandIn) -> None:
+    path = "DELETE /api/metalakes/m/catalogs/lake/schemas/a:b/tables/t"
+    stand_in.answers |= {path: {"code": 0, "dropped": False}, "GET /api/tokens": {"tokens": [{"id": 7, "name": "l"}]}}
+    ended = alone("table", "drop", "lake", "a:b", "t", "--yes")
+    assert (ended.code, ended.err) == (4, "gcli: Table lake.a:b.t does not exist.\n")
+    assert alone("token", "drop", "none").err == "gcli: You have no token none. See gcli token list.\n"  # asks nothing
+    stand_in.answers["DELETE /api/tokens/7"] = {"code": 0, "revoked": True}
+    assert alone.ok("token", "drop", "l", "-y").err == alone.ok("token", "drop", "7", "-y").err == "Revoked token l.\n"
 
 
 def test_an_answer_that_breaks_off_is_one_line(alone: Gcli, stand_in: StandIn) -> None:
