@@ -62,11 +62,19 @@ def test_help_needs_neither_the_server_nor_its_libraries() -> None:
         ("table details --catalog a", 2, "--schema"),
         ("catalog list --metalake m --output xml", 2, "xml"),
         ("catalog list --metalake m --url http://127.0.0.1:9", 6, "http://127.0.0.1:9"),
-        ("catalog list --metalake m --url nowhere:80", 2, "nowhere:80 cannot be asked: a server's URL begins with http"),
+        (
+            "catalog list --metalake m --url nowhere:80",
+            2,
+            "nowhere:80 cannot be asked: a server's URL begins with http",
+        ),
         ("token list --for-user bo", 2, "No such option: --for-user. See"),
         ("user list --limit many", 2, "'--limit': it is a whole number."),
         ("access seen --for-group g", 2, "--for-group (Possible options: --for-user)"),
-        ("table create c s --metalake m --url http://127.0.0.1:9 --file /none", 2, "/none cannot be read: No such file or directory."),
+        (
+            "table create c s t --metalake m --url http://127.0.0.1:9 --file /none",
+            2,
+            "/none cannot be read: No such file or directory.",
+        ),
         ("catalog list --metalake m --profile none", 2, "none"),
         ("catalog create --metalake m --name c --properties a", 2, "--properties"),
         ("table list --metalake m --catalog c --schema s --limit 0", 2, "limit"),
@@ -131,11 +139,14 @@ def test_a_server_without_tls_is_told_from_a_wrong_certificate(alone: Gcli, stan
 
 
 def test_what_is_not_there_is_named_whole(alone: Gcli, stand_in: StandIn) -> None:
-    path = "DELETE /api/metalakes/m/catalogs/lake/schemas/a:b/tables/t"
+    path = "DELETE /api/metalakes/m/catalogs/lake/schemas/a%3Ab/tables/t"
     stand_in.answers |= {path: {"code": 0, "dropped": False}, "GET /api/tokens": {"tokens": [{"id": 7, "name": "l"}]}}
     ended = alone("table", "drop", "lake", "a:b", "t", "--yes")
     assert (ended.code, ended.err) == (4, "gcli: Table lake.a:b.t does not exist.\n")
     assert alone("token", "drop", "none").err == "gcli: You have no token none. See gcli token list.\n"  # asks nothing
+    nothing = dict.fromkeys(("objects", "roles", "users", "groups"), []) | {"isCut": False}
+    stand_in.answers["GET /api/metalakes/m/search"] = {"results": nothing}
+    assert alone("search", "x").err == "gcli: Nothing that you may see is named like 'x'.\n"
     stand_in.answers["DELETE /api/tokens/7"] = {"code": 0, "revoked": True}
     assert alone.ok("token", "drop", "l", "-y").err == alone.ok("token", "drop", "7", "-y").err == "Revoked token l.\n"
 
