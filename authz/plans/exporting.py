@@ -107,10 +107,16 @@ def roles_of(top: Located) -> dict[str, int]:
     return dict(Role.objects.filter(parent_id=top.id).values_list("name", "pk"))
 
 
-def holders_of(top: Located, sort: str, roles: Collection[int] | None = None) -> dict[int, dict[int, str]]:
-    """The direct holders of these roles or of all (None), as names by id; `sort` is "user" or "group"."""
+def holders_of(
+    top: Located, sort: str, roles: Collection[int] | None = None, *, with_former: bool = False
+) -> dict[int, dict[int, str]]:
+    """The direct holders of these roles or of all (None), as names by id; `sort` is "user" or "group".
+
+    `with_former`: also the former members for whom a role that denies is kept.
+    """
     if sort == "user":
-        links = UserRole.objects.filter(group__role__parent_id=top.id, user__memberships__metalake_id=top.id)
+        links = UserRole.objects.filter(group__role__parent_id=top.id)
+        links = links if with_former else links.filter(user__memberships__metalake_id=top.id)
         links = links if roles is None else links.filter(group__role__in=roles)
         rows: Any = links.values_list("group__role", "user_id", "user__username")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from authz.plans import blast
 from authz.plans.blast_lines import Blast
 from authz.plans.changes import compare_changes
 from authz.plans.differing import compare
+from authz.plans.exporting import holders_of
 from authz.plans.stored import blast_data, changes_data, step_data
 from authz.plans.wanted import Change, Difference, Wanted
 from authz.services.changing import enter
@@ -48,12 +49,16 @@ class Planned:
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan before it is stored: the difference, its blast radius, and the newest fact that it was made on."""
+    """A plan before it is stored: the difference, its blast radius, and the newest fact that it was made on.
+
+    `holders` is a digest of who holds each role that it changes, by name: what it does to a role it does to them too.
+    """
 
     difference: Difference
     blast: Blast
     epoch: int
     fact_id: int
+    holders: dict[str, str] = field(default_factory=dict)
 
 
 @misses_counted("user", "group", "role")
@@ -92,7 +97,16 @@ def draft_changes(
     """The plan of these changes as of now; `is_new` counts the new names of roles as tries to guess some."""
     newest, actor = _now(actor, metalake)
     difference = compare_changes(actor, metalake, changes, counts=is_new)
-    return _draft(actor, difference, newest, blast.BUDGET if budget is None else budget)
+    holders = _holders(difference)
+    return replace(_draft(actor, difference, newest, blast.BUDGET if budget is None else budget), holders=holders)
+
+
+def _holders(difference: Difference) -> dict[str, str]:
+    """Those of roles that are only taken from somebody do not matter: the others keep them as they are."""
+    steps = [step for step in difference.steps if step.give or step.take or any(step.assign.values())]
+    names = {step.role_id: step.name for step in steps if step.role_id is not None}
+    by_sort = [holders_of(difference.top, sort, names, with_former=True) for sort in ("user", "group")]
+    return {name: digest_of(str([sorted(by_id.get(id, ())) for by_id in by_sort])) for id, name in names.items()}
 
 
 def _now(actor: Actor, metalake: str) -> tuple[int, Actor]:
@@ -125,7 +139,7 @@ def store(
     difference = draft.difference
     changes: dict[str, Any] = {"scope": difference.scope.id, "steps": [step_data(step) for step in difference.steps]}
     if wanted is not None:
-        changes |= {"wanted": changes_data(wanted), "blast": blast_data(draft.blast), **more}
+        changes |= {"wanted": changes_data(wanted), "blast": blast_data(draft.blast), "holders": draft.holders, **more}
     token = _store(actor, difference.top.id, changes, draft.fact_id) if difference.steps else None
     return Planned(token, draft.epoch, difference.changes, draft.blast, left)
 

@@ -49,11 +49,13 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
         draft = draft_changes(actor, metalake, wanted, row.changes.get("budget"), is_new=False)
     except (AlreadyExists, Invalid, NotFound) as wrong:
         raise Moved(f"{reason} It cannot be applied any more: {wrong.message}", _shown(actor, row, {})) from None
-    if (draft.difference.steps, draft.blast) != (read_steps(row.changes), read_blast(row.changes["blast"])):
+    before = row.changes.get("holders", draft.holders)  # plans of before have none
+    others = sorted(name for name, holders in draft.holders.items() if before.get(name) != holders)
+    if others or (draft.difference.steps, draft.blast) != (read_steps(row.changes), read_blast(row.changes["blast"])):
         shown = _shown(actor, row, draft.difference.located)
         more = {"undoes": undoes} if undoes else {}
         planned = store(actor, draft, wanted, budget=row.changes.get("budget"), **more)
-        raise Moved(f"{reason} {_difference(shown, planned)}", shown, planned)
+        raise Moved(f"{reason} {_difference(shown, planned, others)}", shown, planned)
     _note(actor, row, draft)
 
 
@@ -80,12 +82,12 @@ def _note(actor: Actor, row: Plan, draft: Draft) -> None:
     write(actor, act, holds=None, kind="plan")
 
 
-def _difference(shown: Shown, planned: Planned) -> str:
-    """What a plan came to and what it comes to now, in a sentence or two."""
+def _difference(shown: Shown, planned: Planned, others: list[str]) -> str:
+    """What a plan came to and what it comes to now, in a sentence or two; `others` are roles that others hold now."""
     fewer = [change for change in shown.changes if change not in planned.changes]
     more = [change for change in planned.changes if change not in shown.changes]
     summary = shown.blast.summary
-    sentences = []
+    sentences = [f"Role {name} has other holders now than then: what changes in it is theirs too." for name in others]
     if fewer:
         sentences.append(f"There is no need any more to {_listed(fewer)}.")
     if more:
