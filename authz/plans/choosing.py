@@ -14,6 +14,7 @@ from django.db.models import Count, Q
 
 from authz import policy
 from authz.access.reach import type_of
+from authz.actor import Actor
 from authz.models import Grant, Role, unended
 from authz.name_rules import MAX_ROLE_NAME
 from authz.plans.exporting import by_role, holders_of
@@ -57,11 +58,14 @@ class Choosing:
     top: Located
     parties: Sequence[Party]
     grants: Grants
-    now: datetime
+    actor: Actor
 
     def choose(self) -> Choice:
-        """A role that exists for exactly this and that nobody else holds, else a new one."""
-        mine = [choice for choice in self._exact if not choice.others.total]
+        """A role that exists for exactly this and that nobody else holds, else a new one.
+
+        What somebody else owns they may change or drop: such a role is taken if these people hold it as it is.
+        """
+        mine = [choice for choice in self._exact if not choice.others.total and not self._is_elses(choice)]
         if not mine:
             return self._new()
         choice = min(mine, key=lambda choice: (len(self._lines(choice) or ()), choice.name))
@@ -69,9 +73,22 @@ class Choosing:
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """The first few roles of others that hold exactly this: whoever is given one gets what they get later, too."""
-        some = [choice for choice in self._exact if choice.others.total and not self._lines(choice)]
+        some = [choice for choice in self._exact if choice.others.total or self._is_elses(choice)]
+        some = [choice for choice in some if not self._lines(choice)]
         some = sorted(some, key=lambda choice: choice.name)[:SHOWN]
         return tuple(Alternative(c.name, f"{c.name} {self._what_for(c)}.", c.others) for c in some)
+
+    def _is_elses(self, choice: Choice) -> bool:
+        is_held = bool(self.parties) and all(choice.row and choice.row.pk in party.direct for party in self.parties)
+        return bool(self._owner_beside(choice.row)) and not (is_held and not self._lines(choice))
+
+    def _owner_beside(self, row: Role | None) -> str:
+        """Who owns a role, unless it is the caller or the metalake's owner."""
+        if row is None or row.owner_user_id == self.actor.id or row.owner_group_id in self.actor.groups:
+            return ""
+        if (row.owner_user_id, row.owner_group_id) == self.top.nodes[0][3:]:
+            return ""
+        return row.owner_user.username if row.owner_user else row.owner_group.name if row.owner_group else ""
 
     def named(self, name: str, *, says_all: bool = True) -> Choice:
         """The role of this name, or a new one; `says_all`: what it holds elsewhere, and who holds it, is told too."""
@@ -120,7 +137,7 @@ class Choosing:
         """Roles with a first grant of the wish and `most` grants in all: those that nobody else may hold come first."""
         privilege, given = next(iter(self.entries.items()))
         carrying = Grant.objects.filter(
-            unended(self.now),
+            unended(self.actor.moment),
             content_object=self.target.id,
             permission__codename=privilege.value,
             effect=given.effect.value,
@@ -129,10 +146,11 @@ class Choosing:
         free = Q(group__role__in=direct) | Q(group__user__isnull=True, group__role__groups__isnull=True)
         groups: set[int] = set()
         for some in (carrying.filter(free), carrying):
-            few = Grant.objects.filter(unended(self.now), group__in=some.values("group")).values("group")
+            few = Grant.objects.filter(unended(self.actor.moment), group__in=some.values("group")).values("group")
             few = few.annotate(count=Count("pk")).filter(count__lte=most).order_by("group")
             groups.update(few.values_list("group", flat=True)[:MOST_LOOKED_AT])
-        return list(Role.objects.filter(parent_id=self.top.id, group__in=groups))
+        rows = Role.objects.filter(parent_id=self.top.id, group__in=groups)
+        return list(rows.select_related("owner_user", "owner_group"))
 
     def _new(self) -> Choice:
         names = names_for(self.target, self.entries)
@@ -143,13 +161,15 @@ class Choosing:
             if free := [name for name in some if name not in there]:
                 break
         why = "no role exists for exactly this that nobody else holds"
+        why += " or owns" * any(not choice.others.total for choice in self._exact)
         if any(given.starts or given.ends for given in self.entries.values()):
             why = "a grant for a time has a role of its own"
-        another = f"; there is a role {first}, for something or somebody else" if free[0] != first else ""
-        return Choice(free[0], f"New role {free[0]}: {why}{another}.", None, {})
+        is_timed = why.startswith("a grant for a time")
+        another = f"; there is a role {first}{' already' if is_timed else ', for something or somebody else'}"
+        return Choice(free[0], f"New role {free[0]}: {why}{another * (free[0] != first)}.", None, {})
 
     def _lines(self, choice: Choice) -> list[Change] | None:
-        return lines_for(choice.name, choice.standing, self.grants, self.now)
+        return lines_for(choice.name, choice.standing, self.grants, self.actor.moment)
 
     def _what_for(self, choice: Choice) -> str:
         """ "exists for exactly this: Reader on schema lake.A, held by mia"."""
@@ -158,7 +178,8 @@ class Choosing:
         shown, more = sorted(names)[:SHOWN], choice.others.total - len(choice.others.names) + len(names[SHOWN:])
         whose = f"held by {', '.join(shown)}{f' and {more} more' if more else ''}" if names else "held by nobody yet"
         alone = " and by nobody else" if names and not choice.others.total else ""
-        return f"exists for exactly this: {self._wished()} on {policy.describe(self.target)}, {whose}{alone}"
+        owned = f", owned by {owner}" if (owner := self._owner_beside(choice.row)) else ""
+        return f"exists for exactly this: {self._wished()} on {policy.describe(self.target)}, {whose}{alone}{owned}"
 
     def _wished(self) -> str:
         """The level of the wish, or its privileges."""
@@ -173,7 +194,7 @@ class Choosing:
     def _beside(self, row: Role) -> str:
         """What a role holds that no role has by default, in words."""
         on_others = ~Q(content_object__in=[on.id for on, _ in self.grants])
-        counts = Grant.objects.filter(unended(self.now), group=row.group_id).aggregate(
+        counts = Grant.objects.filter(unended(self.actor.moment), group=row.group_id).aggregate(
             DENY=Count("pk", filter=Q(effect=Effect.DENY.value)),
             timed=Count("pk", filter=Q(starts_at__isnull=False) | Q(ends_at__isnull=False)),
             elsewhere=Count("pk", filter=on_others),
@@ -197,7 +218,7 @@ class Choosing:
 
     def _standing(self, rows: Sequence[Role], on: Sequence[int] | None = None) -> dict[int, Standing]:
         """What the roles hold, on all objects or on these."""
-        grants = Grant.objects.filter(unended(self.now), group__in=[row.group_id for row in rows])
+        grants = Grant.objects.filter(unended(self.actor.moment), group__in=[row.group_id for row in rows])
         return by_role(grants if on is None else grants.filter(content_object__in=on))
 
 

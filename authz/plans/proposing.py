@@ -65,7 +65,7 @@ class _Proposing:
             return self._without("All of it is effective already.")
         if not policy.permits(self.actor, operations.ASSIGN_ROLES, self.top):
             return self._by_a_granter()
-        choosing = Choosing(self.top, self.parties, self._grants(), self.actor.moment)
+        choosing = Choosing(self.top, self.parties, self._grants(), self.actor)
         choice = choosing.choose() if self.wish.role is None else choosing.named(self.wish.role)
         alternatives = choosing.alternatives() if self.wish.role is None else ()
         if choice.row is None and not policy.permits(self.actor, operations.CREATE_ROLE, self.top):
@@ -120,7 +120,7 @@ class _Proposing:
         if self.parties and not (is_known and all(row.pk in party.actor.roles for party in self.parties)):
             return self._ask(f"assigning role {row.name} takes manage_grants on {top}", self._may_assign)
         self.parties = []
-        choice = Choosing(self.top, [], self._grants(), self.actor.moment).named(row.name, says_all=False)
+        choice = Choosing(self.top, [], self._grants(), self.actor).named(row.name, says_all=False)
         return self._planned(choice, choice.others if is_known else None)
 
     def _is_known(self, row: Role) -> bool:

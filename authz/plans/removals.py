@@ -6,9 +6,10 @@ A role that nobody else holds loses its grants; one that others hold is taken fr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from authz import operations, policy
 from authz.access.asking import open_on, require_reader
@@ -34,6 +35,7 @@ from metalake.names import dotted
 from metalake.privileges import Effect, Privilege
 
 MOST_OWNED = 20  # that are named
+MOST_NAMED = 3  # objects in a sentence
 
 
 class Part(NamedTuple):
@@ -61,6 +63,10 @@ class _Entry(NamedTuple):
     given: Given
 
 
+def _key(row: Role, one: _Entry) -> tuple[int, int, str]:
+    return row.pk, one.on.id, one.privilege.value
+
+
 @misses_counted("user", "group")
 def remove_access(
     actor: Actor, metalake: str, whom: Whom, on: Place, effect: Effect = Effect.ALLOW, only: Collection[str] = ()
@@ -76,7 +82,7 @@ def remove_access(
     (party,) = find_parties(actor, target.top, [whom])
     removing = _Removing(actor, target, party, effect)
     parts = list(removing.parts(only))
-    return Removal(parts, [*removing.owned(), *removing.needed])
+    return Removal(parts, [*removing.owned(), *sorted(set(removing.stays), reverse=True)])  # use_schema first
 
 
 class _Removing:
@@ -88,9 +94,13 @@ class _Removing:
         self.above = {node.id for node in target.nodes[:-1]}
         self.gone: set[tuple[int, int, str]] = set()
         self.left: set[int] = set()
-        self.needed: list[str] = []
+        self.stays: list[str] = []
         self.entries = self._entries()
-        self.holders = [holders_of(target.top, sort, self.entries) for sort in ("user", "group")]
+        # A DENY that is lifted from the role itself would be lifted for former members too.
+        former = effect is Effect.DENY
+        self.holders = [holders_of(target.top, s, self.entries, with_former=former) for s in ("user", "group")]
+        counts = self._grants(self.entries).values_list("group__role", "effect").annotate(Count("pk"))
+        self.held = {(role, held): count for role, held, count in counts.order_by("group__role", "effect")}
         self.may_assign = policy.permits(actor, operations.ASSIGN_ROLES, target.top)
 
     def _grants(self, roles: Collection[int]) -> QuerySet[Grant]:
@@ -125,21 +135,21 @@ class _Removing:
         roles = [row for row in rows if not only or row.name in only]
         going = {row.pk: [one for one in self.entries[row.pk] if not self._leads_there(one)] for row in roles}
         parts = {row.pk: self._part(row, going[row.pk]) for row in roles if going[row.pk]}
-        for id, part in parts.items():
-            if part.changes and self._others(id):
-                self.left.add(id)
-            elif part.changes:
-                self.gone |= {(id, one.on.id, one.privilege.value) for one in going[id] if self._may_take(one)}
-        for use in (Privilege.USE_SCHEMA, Privilege.USE_CATALOG):  # whoever uses schemas needs their catalog
-            for row in roles:
-                free = [one for one in self.entries[row.pk] if one.privilege is use and self._is_free(row.pk, one)]
-                if free:
-                    going[row.pk] += free
-                    parts[row.pk] = self._part(row, going[row.pk])
+        for row in roles:
+            if (part := parts.get(row.pk)) and part.changes and self._others(row.pk):
+                self.left |= {row.pk} - self.by_group.keys()
+            elif part and part.changes:
+                self.gone |= {_key(row, one) for one in going[row.pk] if self._may_take(one)}
+        for row, free in self._free([row for row in roles if row.pk not in self.left]):
+            going[row.pk] += free
+            parts[row.pk] = self._part(row, going[row.pk])
         yield from (parts[row.pk] for row in roles if row.pk in parts)
 
     def _leads_there(self, one: _Entry) -> bool:
         return self.effect is Effect.ALLOW and one.on.id in self.above and one.privilege in TRAVERSED
+
+    def _held_by(self, role: int) -> int:
+        return sum(self.held.get((role, effect.value), 0) for effect in Effect)
 
     def _others(self, role: int) -> int:
         """How many users and groups hold the role beside this one."""
@@ -149,46 +159,58 @@ class _Removing:
         is_lift = self.effect is Effect.DENY
         return may_lift(self.actor, one.on) if is_lift else may_give(self.actor, one.on, one.privilege)
 
+    @cached_property
+    def by_group(self) -> dict[int, str]:
+        """The names of the groups through which a user has roles, by role."""
+        held, ids = self.party.actor.policy.group_roles, self.party.actor.groups if self.is_user else ()
+        groups = list(Group.objects.filter(pk__in=ids).order_by("name").values_list("pk", "name")) if ids else []
+        through = {role: [name for id, name in groups if role in held.get(id, ())] for role in self.entries}
+        return {role: ", ".join(names) for role, names in through.items() if names}
+
     def _part(self, role: Role, entries: list[_Entry]) -> Part:
-        by_group, actor = self.party.actor.policy.group_roles, self.party.actor
-        through = [id for id in actor.groups if role.pk in by_group.get(id, ())] if self.is_user else []
         says: list[str] = []
         changes: tuple[Change, ...] = ()
         if role.pk in self.party.direct:
             sentence, changes = self._unassigned(role) if self._others(role.pk) else self._revoked(role, entries)
             says.append(sentence)
-        if through:
-            names = ", ".join(Group.objects.filter(pk__in=through).order_by("name").values_list("name", flat=True))
-            says.append(f"{self.who} has it through group {names}: leave that, or change what it holds.")
+        if groups := self.by_group.get(role.pk):
+            says.append(f"{self.who} has it through group {groups}: leave that, or change what it holds.")
         return Part(role.name, " ".join(says), changes)
 
     def _unassigned(self, role: Role) -> tuple[str, tuple[Change, ...]]:
         """The role is taken from them alone, if that takes nothing else that it should not."""
         others = self._others(role.pk)
         keep = f"{others} others hold it and keep it" if others > 1 else "1 other holds it and keeps it"
-        has_both = self._grants([role.pk]).exclude(effect=self.effect.value).exists()
+        has_both = any(id == role.pk and held != self.effect.value for id, held in self.held)
         if not self.may_assign:
             return f"{keep}; taking it from one takes manage_grants on {policy.describe(self.target.top)}.", ()
         if has_both and self.effect is Effect.DENY:
             return f"{keep}; it also allows things, which {self.who} would lose: take the DENY out of it first.", ()
         try:
-            require_lift_of_roles(self.actor, [role.pk])
+            require_lift_of_roles(self.actor, [role.pk] if (role.pk, Effect.DENY.value) in self.held else [])
         except Forbidden:
             return f"{keep}; it carries a DENY that you may not lift.", ()
+        does = "denies" if self.effect is Effect.DENY else "allows"
         also = ", and what it denies counts no more for them" if has_both else ""
         change = Change("unassign", role.name, holder=(self.party.whom.sort, self.party.whom.name))
-        return f"{keep}; {self.who} loses it with all that it {self.effect.value}s elsewhere{also}.", (change,)
+        return f"{keep}; {self.who} loses it with all that it {does} elsewhere{also}.", (change,)
 
     def _revoked(self, role: Role, entries: list[_Entry]) -> tuple[str, tuple[Change, ...]]:
         """Nobody else holds the role: its grants go, and with the last one the role."""
         mine = [one for one in entries if self._may_take(one)]
         may_drop = self.may_assign and policy.permits(self.actor, operations.DROP_ROLE, located(self.target.top, role))
-        if may_drop and len(mine) == self._grants([role.pk]).count():
+        if may_drop and len(mine) == self._held_by(role.pk):
             return f"Only {self.who} holds it; nothing is left in it: it is dropped.", (Change("dropRole", role.name),)
         refused = sorted({f"{one.privilege} on {self._named(one.on)}" for one in entries if not self._may_take(one)})
+        if not mine:
+            return f"Only {self.who} holds it; you may not take {', '.join(refused)}.", ()
         stays = f"; you may not take {', '.join(refused)}" if refused else ""
+        on = list(
+            dict.fromkeys(f"{self._named(one.on)}{' (for all in it)' * (one.on.id in self.above)}" for one in mine)
+        )
+        where = f"{', '.join(on[:MOST_NAMED])}{f' and {len(on) - MOST_NAMED:,} more' if len(on) > MOST_NAMED else ''}"
         changes = [Change("revoke", role.name, p, given, (on.kind, dotted(on.full_name))) for on, p, given in mine]
-        return f"Only {self.who} holds it: what it holds here is revoked{stays}.", tuple(changes)
+        return f"Only {self.who} holds it: what it holds on {where} is revoked{stays}.", tuple(changes)
 
     # What stays
 
@@ -203,28 +225,73 @@ class _Removing:
             if on.id in self.above or self._is_read(on):
                 yield f"{self.who} owns {self._named(on)}: only another owner ends that."
 
-    def _is_free(self, role: int, one: _Entry) -> bool:
-        """Whether a USE_* above the object goes: they hold the role themselves, and need it for nothing else."""
-        if role not in self.party.direct or role in self.left or not self._leads_there(one):
-            return False
-        if self._others(role) and len(self.entries[role]) < self._grants([role]).count():
-            return False  # taking the role would take more
-        if self._is_needed(one):
-            self.needed.append(f"{one.privilege} on {self._named(one.on)} stays: it leads to more that they have.")
-            return False
-        self.gone.add((role, one.on.id, one.privilege.value))
-        return True
+    def _free(self, roles: list[Role]) -> list[tuple[Role, list[_Entry]]]:
+        """The USE_* above the object that go, since nothing that stays needs them; a role of others goes whole."""
+        units = [(row, unit) for row in roles for unit in self._units(row)]
+        self.gone |= {_key(row, one) for row, uses in units for one in uses}
+        while True:  # all go at first; what is needed stays, and may need others
+            ways = {(one.on.id, one.privilege): one for _, uses in units for one in uses}
+            needed = {way for way, one in ways.items() if self._is_needed(one)}
+            staying = [unit for unit in units if any((one.on.id, one.privilege) in needed for one in unit[1])]
+            if not staying:
+                return units
+            units = [unit for unit in units if unit not in staying]
+            for row, uses in staying:
+                self.gone -= {_key(row, one) for one in uses}
+                for one in uses:
+                    is_needed = (one.on.id, one.privilege) in needed
+                    self._stays(one, "it leads to more that they have" if is_needed else self._whole(row))
+
+    def _units(self, row: Role) -> list[list[_Entry]]:
+        """The USE_* above the object that may go, in parts that go together; says why others may not."""
+        uses = [one for one in self.entries[row.pk] if self._leads_there(one)]
+        others = self._others(row.pk)
+        if others and len(uses) < len(self.entries[row.pk]):
+            return []  # the role's part says what becomes of it
+        reasons = [self._why_not(row, one, uses) for one in uses]
+        if others and any(reasons):
+            reasons = [why or self._whole(row) for why in reasons]
+        for one, why in zip(uses, reasons, strict=True):
+            if why:
+                self._stays(one, why)
+        free = [one for one, why in zip(uses, reasons, strict=True) if not why]
+        return [free] if others and free else [[one] for one in free]
+
+    def _why_not(self, row: Role, one: _Entry, uses: list[_Entry]) -> str:
+        if not self._may_take(one):
+            return "you may not take it"
+        if groups := self.by_group.get(row.pk):
+            return f"{self.who} has role {row.name} through group {groups}"
+        if self._others(row.pk) and len(uses) < self._held_by(row.pk):
+            return f"role {row.name}, which others hold too, holds more than that"
+        sentence, changes = self._unassigned(row) if self._others(row.pk) else ("", ("",))
+        return "" if changes else f"role {row.name}: {sentence.rstrip('.')}"
+
+    def _whole(self, row: Role) -> str:
+        return f"role {row.name}, which others hold too, is taken whole or not at all"
+
+    def _stays(self, one: _Entry, why: str) -> None:
+        self.stays.append(f"{one.privilege} on {self._named(one.on)} stays: {why}.")
+
+    @cached_property
+    def _people(self) -> tuple[list[int], set[int], set[int]]:
+        """The user, or who is in the group, and the roles and groups that they have beside it."""
+        snapshot, id = self.party.actor.policy, self.party.id
+        users = [id] if self.is_user else [user for user, groups in snapshot.user_groups.items() if id in groups]
+        roles = {*self.party.actor.roles, *(role for user in users for role in snapshot.roles_of(user))}
+        return (
+            users,
+            roles,
+            {*self.party.actor.groups, *(group for user in users for group in snapshot.groups_of(user))},
+        )
 
     def _is_needed(self, one: _Entry) -> bool:
         """Whether they, or people of the group, have more that this USE_* leads to, once what is taken is gone."""
-        snapshot, id = self.party.actor.policy, self.party.id
-        users = [id] if self.is_user else [user for user, groups in snapshot.user_groups.items() if id in groups]
-        roles = {*self.party.actor.roles, *(role for user in users for role in snapshot.roles_of(user))} - self.left
-        groups = {*self.party.actor.groups, *(group for user in users for group in snapshot.groups_of(user))}
+        users, roles, groups = self._people
         kinds = [privilege.value for privilege in Privilege if one.on.kind in grantable_on(privilege)]
         around = Q(content_object__in=[node.id for node in one.on.nodes], permission__codename__in=kinds)
         uses = TRAVERSED if one.privilege is Privilege.USE_SCHEMA else (Privilege.USE_CATALOG,)
-        rows = self._grants(roles).filter(around | below(one.on.lineage, "content_object__lineage"))
+        rows = self._grants(roles - self.left).filter(around | below(one.on.lineage, "content_object__lineage"))
         rows = rows.filter(effect=Effect.ALLOW.value).exclude(permission__codename__in=uses)
         triples = rows.values_list("group__role", "content_object_id", "permission__codename")
         if any(grant not in self.gone for grant in triples.iterator()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -136,6 +137,24 @@ def test_a_role_that_others_hold_is_offered_and_not_taken(world: World) -> None:
     assert lines(chosen.changes) == [f"assign {shared} user mia"] and not chosen.alternatives
 
 
+def test_a_role_of_somebody_else_is_offered_and_not_taken(world: World) -> None:
+    """Its owner could change or drop it."""
+    world.give("nils", "use_catalog@lake", "use_schema@lake.A", "manage_grants@lake.A", "create_role@acme")
+    roles.create_role(world.actor("nils"), "acme", "trap")
+    privileges = [("select_table", "allow"), ("use_schema", "allow")]
+    grants.grant_privileges(world.actor("nils"), "acme", "trap", Kind.SCHEMA, "lake.A", privileges)
+    asked = ("lake.A", "select_table", "use_schema")
+    proposal = proposed(world, *asked)
+    assert proposal.role == "lake_A_reader" and not proposal.alternatives, "nor does USE_* go into it"
+    assert proposal.reason.endswith("no role exists for exactly this that nobody else holds or owns.")
+    (other,) = proposed(world, *asked, with_use=frozenset()).alternatives
+    assert other.reason == (
+        "trap exists for exactly this: select_table, use_schema on schema lake.A, held by nobody yet, owned by nils."
+    )
+    roles.assign_roles(world.olga, "acme", "user", "mia", ["trap"])
+    assert proposed(world, *asked, with_use=frozenset()).role == "trap", "mia has it already"
+
+
 def test_a_role_that_is_chosen_is_taken_and_says_who_holds_it(world: World) -> None:
     chosen = world.give("nils", "deny modify_table@lake.A")
     proposal = proposed(world, "lake.A", "select_table", role=chosen, with_use=frozenset())
@@ -164,7 +183,10 @@ def test_a_grant_for_a_time_has_a_role_of_its_own(world: World) -> None:
         wanted = Wish((Whom("user", "nils"),), Place(Kind.SCHEMA, "lake.A:B"), entries, with_use=frozenset())
         fresh = propose(world.olga, "acme", wanted)
         assert (fresh.role, fresh.is_new) == (f"lake_A_B_reader_{word}_2999-01-01", True) and fresh.role != exact
-        assert "a grant for a time has a role of its own" in fresh.reason
+        assert fresh.planned and fresh.reason.endswith("a grant for a time has a role of its own.")
+        applying.apply_plan(world.olga, "acme", fresh.planned.token)
+        again = propose(world.olga, "acme", replace(wanted, people=(Whom("user", "mia"),)))
+        assert again.reason.endswith(f"has a role of its own; there is a role {fresh.role} already.")
 
 
 @pytest.mark.parametrize(
