@@ -50,15 +50,24 @@ class Drawer:
 
     @property
     def sentence(self) -> str:
-        """What is granted, in a sentence: "analyst may read lake.travel and everything below it"."""
+        """What is granted, in a sentence: "analyst may read lake.travel and everything below it".
+
+        What others have to be asked for is a wish, of which is not known what DENYs leave: "analyst is to read ...".
+        """
         names = shortened([spelled(name) for _, name in self.form.people])
         is_deny = self.form.effect_chosen is Effect.DENY
+        be = "is" if len(self.form.people) == 1 else "are"
+        is_wish = bool(self.proposal and self.proposal.asks)
+        may = f"{be} to" if is_wish else "may"
         if self.form.chosen_level == CHOSEN:
             listed = shortened(sorted(self.form.ticked))
-            be = "is" if len(self.form.people) == 1 else "are"
-            does = f"{names} {be} denied {listed} on" if is_deny else f"{names} may use {listed} on"
+            denied = f"{be} to be denied" if is_wish else f"{be} denied"
+            does = f"{names} {denied if is_deny else f'{may} use'} {listed} on"
         else:
-            does = f"{names} {'may not' if is_deny else 'may'} {Level(self.form.chosen_level).verb}"
+            may_not = f"{be} not to" if is_wish else "may not"
+            does = f"{names} {may_not if is_deny else may} {Level(self.form.chosen_level).verb}"
+        if is_wish:
+            return f"{does} {spelled(dotted(self.on.full_name))}"
         planned = self.proposal and self.proposal.planned
         # When it is applied there is no proposal: the form says what it showed.
         excepts = bool(planned.blast.refused) if planned else "excepts" in self.form.data

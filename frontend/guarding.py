@@ -18,7 +18,10 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.operations import Operation
+from catalogs.secrets import is_secret
 from catalogs.stores import leaf_kinds
+from frontend.forms.catalogs import PROPERTY
+from frontend.forms.jobs import VALUE
 from frontend.refusing import is_partial, refuse, signed_out, stays_open
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
@@ -26,7 +29,7 @@ from metalake.lineage import Lineage, Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 
-LONGEST_QUERY = 6000  # characters
+LONGEST = 2000  # characters of an address: Django redirects to 2,048 at most
 UNTYPED = ("csrfmiddlewaretoken", "token", "plan", "act", "shown")
 __all__ = [
     "home", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
@@ -66,7 +69,7 @@ def keeps_form(page: Page) -> Page:
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated or request.method != "POST" or is_partial(request):
             return page(request, *args, **kwargs)
-        response = redirect(_login_url(_filled(request, request.get_full_path())))
+        response = redirect(_login_url(*_filled(request, request.get_full_path())))
         add_never_cache_headers(response)
         return response
 
@@ -111,32 +114,42 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     if is_partial(request):
         if stays_open(request):
             return signed_out(request)
-        return HttpResponseClientRedirect(_login_url(request.htmx.current_url_abs_path or home()))  # type: ignore[attr-defined]
-    path = request.get_full_path() if request.method == "GET" else _filled(request, _page_of(request))
-    return redirect(_login_url(path))
+        return HttpResponseClientRedirect(_login_url(_page_of(request, "HX-Current-URL")))
+    pages = [request.get_full_path()] if request.method == "GET" else _filled(request, _page_of(request, "Referer"))
+    return redirect(_login_url(*pages))
 
 
-def _page_of(request: HttpRequest) -> str:
-    """The page that a form was sent from, or home where that is not known or not ours."""
-    page = urlsplit(request.headers.get("Referer", ""))
+def _page_of(request: HttpRequest, header: str) -> str:
+    """The page that a request was sent from, or home where that is not known or not ours."""
+    try:
+        page = urlsplit(request.headers.get(header, ""))
+    except ValueError:
+        return home()
     return page._replace(scheme="", netloc="").geturl() if page.netloc == request.get_host() else home()
 
 
-def _filled(request: HttpRequest, path: str) -> str:
-    """The page with what was typed as its query, unless that is too long for one, or secret."""
-    path, _, before = path.partition("?")
+def _filled(request: HttpRequest, path: str) -> list[str]:
+    """The page with what was typed as its query, without what is secret, and the page as it was."""
+    if path == home() or hasattr(request, "sensitive_post_parameters"):
+        return [path]
+    page, _, before = path.partition("?")
     query = QueryDict(before, mutable=True)
     for name, values in request.POST.lists():
-        if name not in UNTYPED:
+        plain = name.removeprefix(VALUE).removeprefix(PROPERTY)
+        if name not in UNTYPED and not any(is_secret(plain, value) for value in values):
             query.setlist(name, values)
-    is_left = path == home() or hasattr(request, "sensitive_post_parameters") or len(query.urlencode()) > LONGEST_QUERY
-    filled = before if is_left else query.urlencode()
-    return f"{path}?{filled}" if filled else path
+    return [f"{page}?{query.urlencode()}" if query else page, path]
 
 
-def _login_url(next_: str) -> str:
+def _login_url(*pages: str) -> str:
+    """The sign-in that leads to the first of the pages whose address is short enough; `cut` if that is another one."""
     login = reverse("frontend:login")
-    return login if next_ == home() else f"{login}?{urlencode({'next': next_})}"
+    for page in (*pages, pages[-1].partition("?")[0]):
+        query = {"next": page} if page == pages[0] else {"next": page, "cut": "1"}
+        url = f"{login}?{urlencode(query)}"
+        if page != home() and len(url) <= LONGEST:
+            return url
+    return login
 
 
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:

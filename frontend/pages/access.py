@@ -117,7 +117,7 @@ def _page(actor: Actor, target: Located, form: AccessForm, after: str) -> dict[s
     links = Links(actor, target, as_of and written(as_of))
     return {
         "page": page,
-        "rows": folded(links.row(way) for way in page.ways),
+        "rows": with_removals_once(folded(links.row(way) for way in page.ways)),
         "as_of": as_of,
         "former_name": dotted(page.target.full_name) if page.target.full_name != target.full_name else "",
         "after": after,
@@ -133,6 +133,17 @@ def folded(rows: Iterable[Row]) -> list[Row]:
             shown[-1] = shown[-1]._replace(above=(*shown[-1].above, row))
         else:
             shown.append(row)
+    return shown
+
+
+def with_removals_once(rows: Iterable[Row]) -> list[Row]:
+    """The rows, with the same removal on the first row of a person alone."""
+    seen: set[tuple[Any, ...]] = set()
+    shown: list[Row] = []
+    for row in rows:
+        key = row.way.user, row.removal_url
+        shown.append(row._replace(removal_url="") if key in seen else row)
+        seen.add(key)
     return shown
 
 
@@ -201,8 +212,8 @@ class Links(NamedTuple):
         return revoke_page(way.on.id, way.role.name, way.privilege, way.effect) if may else ""
 
     def _removal(self, way: Way) -> str:
-        """The page that takes away all by which this person has access here, or lifts this DENY for them."""
-        whom = _whom(way)
+        """The page that takes away all by which the way's group, else person, has access here, or lifts this DENY."""
+        whom = Whom("group", way.group.name) if way.group else _whom(way)
         if self.as_of or whom is None or way.role is None or not reads_access(self.actor, self.target):
             return ""
         lift = {"effect": way.effect.value, "role": way.role.name} if way.is_deny else {}

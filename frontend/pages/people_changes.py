@@ -44,7 +44,7 @@ class Proposal:
     """A change before it is made: a heading, what will happen in sentences, and the act itself.
 
     `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None). What plans
-    know is a plan of `changes`, with who gains and loses by it; all else is made by `make`.
+    know is a plan of `changes`, with who gains and loses by it, or `nothing` is said; all else is made by `make`.
     """
 
     title: str
@@ -55,6 +55,7 @@ class Proposal:
     changes: tuple[Change, ...] = ()
     after: str | None = None
     is_danger: bool = False
+    nothing: str = "It is so already: nothing changes."
 
 
 @require_http_methods(["GET", "POST"])
@@ -88,6 +89,7 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
             context |= {"planned": planned, "moved": refusal.message, "before": refusal.shown}
         else:
             context.pop("proposal", None)
+            hidden.pop("on", None)  # a field shows it
             context["refusal"] = refusal.message
         return render(request, template, context, status=status)
     return render(request, template, context)
@@ -269,9 +271,10 @@ def take_away(request: HttpRequest, actor: Actor, target: Located, asked: Asked)
         title=f"Lift what denies {who} something on {what}" if is_lift else f"Take {who}'s access to {what} away",
         says=[*says, *removal.notes],
         button="Lift it" if is_lift else "Take it away",
-        done=f"{who} is denied it no more." if is_lift else f"{who} has access to {what} by that no more.",
+        done=f"{who} is denied it no more." if is_lift else f"{who}'s access to {what} is taken away.",
         changes=tuple(removal.changes),
         is_danger=True,
+        nothing="Nothing of this can be taken here." if removal.parts or removal.notes else Proposal.nothing,
     )
 
 

@@ -50,7 +50,8 @@ def login(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         auth.login(request, form.get_user())
         return redirect(next_)
-    return render(request, "frontend/login.html", {"form": form, "next": next_}, status=400 if form.errors else 200)
+    context = {"form": form, "next": next_, "is_cut": "cut" in request.GET}
+    return render(request, "frontend/login.html", context, status=400 if form.errors else 200)
 
 
 @throttled

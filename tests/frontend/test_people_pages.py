@@ -71,7 +71,7 @@ def test_a_person_is_added_with_a_link_that_is_shown_once(ids: dict[str, int], a
     assert "no-store" in answer["Cache-Control"]
     user = User.objects.get(username="nora")
     page = text(admin.get(at(ids, "users", user.pk)))
-    assert "has not used a link" in page and link not in page
+    assert "has no password yet" in page and link not in page
     fresh = Client()
     shown = fresh.get(link)
     assert "Welcome, <strong>nora</strong>" in text(shown)
@@ -84,14 +84,14 @@ def test_a_person_is_added_with_a_link_that_is_shown_once(ids: dict[str, int], a
     assert "nora" in text(fresh.get("/"))
     assert "good no more" in text(Client().get(link), 404)
     assert Client().login(username="nora", password=given)
-    assert "has not used a link" not in text(admin.get(at(ids, "users", user.pk)))
+    assert "has no password yet" not in text(admin.get(at(ids, "users", user.pk)))
 
 
 def test_who_only_manages_users_adds_a_person_without_a_link(ids: dict[str, int], rita: Client) -> None:
     give("rita", Kind.METALAKE, "demo", "manage_users")
     page = text(rita.post(at(ids, "users"), {"name": "nora"}, follow=True))
     assert "needs a link by who may assign roles" in page
-    assert "/invitations/" not in page and "Make a new link" not in page
+    assert "/invitations/" not in page and "Make a link" not in page
     user = User.objects.get(username="nora")
     assert rita.post(at(ids, "users", user.pk, "invitation")).status_code == 403
 
@@ -111,7 +111,7 @@ def test_an_account_that_exists_is_added_without_a_link(ids: dict[str, int], adm
 def test_a_member_without_a_password_is_invited_from_their_page(ids: dict[str, int], admin: Client) -> None:
     people.add_user(actor("admin"), "demo", "nora")
     path = at(ids, "users", User.objects.get(username="nora").pk)
-    assert "Make a new link" in text(admin.get(path))
+    assert "Make a link" in text(admin.get(path))
     assert "Welcome, <strong>nora</strong>" in text(Client().get(link_in(text(admin.post(f"{path}/invitation")))))
 
 
@@ -224,10 +224,14 @@ def test_access_is_taken_away_as_it_was_shown(ids: dict[str, int], admin: Client
     assert roles.list_roles(actor("admin"), "demo") == ["reader", "visitor"]
     assert make(admin, ids, "take-away", **asked).headers["Location"] == "/tokens"
     assert roles.list_roles(actor("admin"), "demo") == []
-    assert "Undo" in text(admin.get("/tokens"))
     assert change(rita, ids, "take-away", **asked).status_code in (403, 404)
-    assert "No role does that" in text(change(admin, ids, "take-away", user="mia", on="lake"))
-    assert "is no object" in text(change(admin, ids, "take-away", user="mia", on="a.b.c.d"), 400)
+    toast = text(admin.get("/tokens"))
+    assert "Undo" in toast and "access to lake.orders:eu.sales is taken away." in toast
+    nothing = text(change(admin, ids, "take-away", user="mia", on="lake"))
+    assert "No role does that" in nothing and "It is so already" in nothing
+    for on in ("a.b.c.d", "lake.nowhere"):
+        refused = change(admin, ids, "take-away", user="mia", on=on)
+        assert refused.status_code in (400, 404) and refused.content.decode().count(f'name="on" value="{on}"') == 1
     give("rita", Kind.CATALOG, "lake", "use_catalog")
     assert "take-away" not in text(rita.get(f"/objects/{ids['lake']}/access"))
 
@@ -239,6 +243,19 @@ def test_a_deny_is_lifted_from_its_line(ids: dict[str, int], admin: Client) -> N
     (path,) = re.findall(r'href="([^"]+effect=deny[^"]+)"', access)
     shown = text(admin.get(path.replace("&amp;", "&")))
     assert "Lift what denies mia something on lake?" in shown and "1 other holds it and keeps it" in shown
+
+
+def test_what_a_group_gives_is_taken_from_the_group(ids: dict[str, int], admin: Client) -> None:
+    people.add_group(actor("admin"), "demo", "crew")
+    people.set_group_users(actor("admin"), "demo", "crew", add=["mia", "rita"])
+    give("mia", Kind.CATALOG, "lake", "use_catalog", "create_schema", role="crews")
+    roles.assign_roles(actor("admin"), "demo", "group", "crew", ["crews"])
+    roles.unassign_roles(actor("admin"), "demo", "user", "mia", ["crews"])
+    access = text(admin.get(f"/objects/{ids['lake']}/access?q=crew"))
+    assert access.count("what=take-away&amp;group=crew") == 2, "once for each of the two, who have two privileges each"
+    assert "take-away&amp;user" not in access
+    shown = text(change(admin, ids, "take-away", user="mia", on="lake"))
+    assert "Nothing of this can be taken here." in shown and "It is so already" not in shown
 
 
 def test_a_change_leads_back_to_a_page_of_ours_alone(ids: dict[str, int], admin: Client) -> None:

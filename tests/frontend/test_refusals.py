@@ -124,6 +124,36 @@ def test_what_is_secret_or_sent_from_elsewhere_is_in_no_address(ids: dict[str, i
     assert answer.headers["Location"] == "/login"
 
 
+@pytest.mark.parametrize("header", ["Referer", "HX-Current-URL"])
+def test_a_page_that_is_no_address_leads_home(db: None, header: str) -> None:
+    part = {"HX-Request": "true"} if header != "Referer" else {}
+    ask = Client().get if part else Client().post
+    answer = ask("/tokens", headers=part | {header: "http://[bad"})
+    assert answer.headers.get("Location", answer.headers.get("HX-Redirect")) == "/login"
+
+
+def test_what_is_too_long_for_an_address_is_said_to_be_lost(ids: dict[str, int]) -> None:
+    page = REGISTER.format(**ids)
+    for text in ("д" * 850, "n" * 1990, "😀" * 460):
+        answer = Client().post(f"/metalakes/{ids['demo']}/people/roles", {"name": text}, headers=at(page))
+        query = parse_qs(urlsplit(answer.headers["Location"]).query)
+        assert (query["next"], query["cut"]) == ([page], ["1"])
+        assert "too long to keep" in Client().get(answer.headers["Location"]).content.decode()
+    url = Client().get("/search", {"q": "д" * 700}).headers["Location"]
+    assert url == "/login?next=%2Fsearch&cut=1"
+
+
+def test_fields_of_secret_names_are_left_out(ids: dict[str, int]) -> None:
+    start = START.format(**ids)
+    secret = {"value-password": "s-1", "value-pin": "s-2", "property-s3.secret-access-key": "s-3", "api_key": "s-4"}
+    answer = Client().post(start, secret | {"value-table": "t-1"}, headers=at(start))
+    assert "s-" not in answer.headers["Location"] and "t-1" in answer.headers["Location"]
+
+
+def at(page: str) -> dict[str, str]:
+    return {"Referer": f"http://testserver{page}"}
+
+
 IDS = re.compile(r'\bid="([^"]+)"')
 FORMS: dict[str, tuple[str, str, dict[str, str]]] = {
     "settings": ("/catalogs/{lake}/settings", "/catalogs/{lake}/settings", {"name": "", "act": "keep"}),
