@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from authz import policy
 from authz.actor import Actor
-from metalake.errors import Invalid, NotFound
+from metalake.errors import Invalid, NotFound, ProviderUnavailable, StoreUnavailable
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import BESIDE_CATALOGS, IN_CATALOGS, KINDS, Kind, slot_of
 from metalake.lineage import Address, Located, Node, logical, missing
@@ -20,6 +20,7 @@ from metalake.names import undotted
 
 BATCH = 5000
 MOST_EXTRA = 8  # dots inside the names of a full name that does not escape them
+DOTS = "Write a dot inside a name as its percent escape, 2E."
 T = TypeVar("T")
 
 
@@ -34,9 +35,9 @@ class Finder(Protocol):
         """
 
     def meet(self, actor: Actor, addresses: Sequence[Address]) -> bool:
-        """Have outside systems asked for objects without a row that the actor may load or grant on; whether any is met.
+        """Have outside systems asked for objects without a row that the actor may load or grant on; whether any was.
 
-        Nothing is asked in a transaction. Raises ProviderUnavailable.
+        Nothing is asked in a transaction. Raises ProviderUnavailable, also if there was no time for all.
         """
 
     def ids_of(self, metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
@@ -72,7 +73,8 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     if kind is Kind.COLUMN and len(names) > 3:
         kind, names = Kind.TABLE, names[:3]
     if kind is Kind.COLUMN or len(names) != max(KINDS[kind].depth - 1, 1) or not all(names) or "\x00" in full_name:
-        raise Invalid(f"{full_name!r} is not the full name of a {kind}.", kind="object")
+        about_dots = f" {DOTS}" if len(names) > KINDS[kind].depth - 1 > 0 else ""
+        raise Invalid(f"{full_name!r} is not the full name of a {kind}.{about_dots}", kind="object")
     if kind is Kind.METALAKE:
         return Address(metalake=names[0])
     if kind is Kind.CATALOG:
@@ -86,8 +88,8 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
 def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None) -> Address:
     """As `address_of`; dots too many in a full name divide levels, or stand in names, of the one object it can mean.
 
-    Only such a name is looked up, and what the viewer does not see does not count. Raises Invalid for none, and for
-    two objects that are called so.
+    Only such a name is looked up, among the objects with rows, and what the viewer does not see does not count. Raises
+    Invalid for none, and for two objects that are called so.
     """
     parts = full_name.split(".")
     extra = len(parts) - max(KINDS[Kind(kind)].depth - 1, 1)
@@ -95,9 +97,7 @@ def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = N
         return address_of(metalake, kind, full_name)
     readings = [address_of(metalake, kind, ".".join(each)) for each in _spelled(kind, parts)]
     seen = [
-        each
-        for each in readings
-        if (nodes := finder().find(each, viewer)) and policy.sees(viewer, Located(nodes=tuple(nodes)))
+        each for each in readings if (nodes := finder().find(each)) and policy.sees(viewer, Located(nodes=tuple(nodes)))
     ]
     if len(seen) > 1:
         ways = " and ".join(
@@ -143,6 +143,16 @@ def find_object(
     if located is None:
         raise missing(address.kind, address.names, error_kind="object")
     return located
+
+
+def find_asked(metalake: str, kind: Kind, full_name: str, asker: Actor | None) -> Located:
+    """As `find_object`, for a question: what only a system has that does not answer is missing."""
+    try:
+        return find_object(metalake, kind, full_name, asker)
+    except StoreUnavailable:
+        raise
+    except ProviderUnavailable:
+        return find_object(metalake, kind, full_name, viewer=asker)
 
 
 def meet(actor: Actor, metalake: str, addresses: Sequence[Address]) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from authz.actor import Actor
@@ -20,6 +21,7 @@ from metalake.surface import Surface
 
 T = TypeVar("T")
 _answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default=None)
+listed_until: ContextVar[float] = ContextVar("listed_until", default=inf)
 
 
 @contextmanager
@@ -41,6 +43,16 @@ def asked_once(listing: Hashable, ask: Callable[[], T]) -> T:
         answers[listing] = ask()
     answer: T = answers[listing]
     return answer
+
+
+@contextmanager
+def listing_until(moment: float) -> Iterator[None]:
+    """Listings of outside systems in the block begin no page after this time.monotonic(), and are refused instead."""
+    token = listed_until.set(moment)
+    try:
+        yield
+    finally:
+        listed_until.reset(token)
 
 
 class LeafListing(NamedTuple):

@@ -30,14 +30,18 @@ def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     if located and located.kind == address.kind:
         return located.nodes
     if asker is not None:
-        if not connection.in_atomic_block and finding.look_outside(asker, address, located):
-            return find(address)
+        if not connection.in_atomic_block:
+            with finding.naming_catalog(address):
+                if finding.look_outside(asker, address, located):
+                    return find(address)
         miss(asker, address, located)
     return None
 
 
 def meet(actor: Actor, addresses: Sequence[Address]) -> bool:
-    return not connection.in_atomic_block and finding.meet(actor, addresses)
+    if is_asked := not connection.in_atomic_block:
+        finding.meet(actor, addresses)
+    return is_asked
 
 
 def ids_of(metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:

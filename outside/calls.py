@@ -11,11 +11,12 @@ from typing import Any
 
 from authz import policy
 from authz.actor import NOBODY, Actor, actor_from
+from catalogs.leaf_stores import listed_until
 from catalogs.lookup import by_id
 from catalogs.services.changes import require_enabled
 from catalogs.services.opening import provider_at
 from catalogs.stores import store_for
-from metalake.errors import Forbidden, NotFound, ProviderBusy, ProviderUnavailable
+from metalake.errors import Forbidden, NotFound, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import workers
@@ -81,6 +82,11 @@ def pages(actor: Actor, located: Located, provider: Provider, verb: str, **argum
     ahead = ThreadPoolExecutor(1, thread_name_prefix=f"{verb} ahead")
     try:
         while following is not None:
+            if time.monotonic() > listed_until.get():
+                message = (
+                    f"{provider.label} did not come to the end of {verb} in time. Refresh the catalog, and try again."
+                )
+                raise ProviderTimeout(message, kind=Kind.CATALOG)
             coming = ahead.submit(copy_context().run, fetch, following)
             yield items
             seen.add(hash(following))

@@ -13,6 +13,7 @@ from django.utils import timezone
 from authz.actor import SERVER, SYSTEM, Actor, system_actor
 from authz.writing import write
 from catalogs.models import LEVELS, Mirror
+from catalogs.services.opening import provider_at
 from catalogs.stores import offers_of
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
@@ -133,7 +134,7 @@ class _Meeting:
 
     def __init__(self, schema: Located, kinds: Collection[Kind], asked_at: datetime, stamp: bool) -> None:
         self.schema, self.kinds, self.asked_at, self.stamp = schema, kinds, asked_at, stamp
-        self.slot = slot_of(next(iter(kinds)))
+        self.slot, self.provider = slot_of(next(iter(kinds))), provider_at(schema)
         self.tally = Tally()
 
     def meet(self, remotes: Sequence[Remote]) -> Tally:
@@ -151,7 +152,7 @@ class _Meeting:
                 bury(row.pk)
                 row = None
                 self.tally.dropped += 1
-            if remote.kind not in self.kinds:
+            if not self._is_kept(remote):
                 continue
             if row is None:
                 fresh.append(remote)
@@ -171,10 +172,14 @@ class _Meeting:
         fields = ("pk", "securable__kind", "identity", "version", "taken_at")
         return {name: _Known(*values) for name, *values in rows.values_list("wire_name", *fields)}
 
+    def _is_kept(self, remote: Remote) -> bool:
+        """Whether a new object gets a row: one of these kinds, but no table that the catalog's settings hide."""
+        return remote.kind in self.kinds and (remote.kind != Kind.TABLE or self.provider.tables.shows(remote))
+
     def _is_news(self, remote: Remote, row: _Known | None) -> bool:
         """Whether the system's answer changes the row."""
         if row is None:
-            return remote.kind in self.kinds
+            return self._is_kept(remote)
         if row.taken_at > self.asked_at:
             return False  # a later answer is stored already
         if row.kind != remote.kind or is_another(row.identity, remote):

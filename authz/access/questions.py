@@ -95,13 +95,13 @@ def _missing(whom: Whom) -> NotFound:
 
 
 def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: datetime | None) -> list[bool]:
-    """The answers in order, all as of one moment; a missing or hidden object is a no.
+    """The answers in order, all as of one moment; a missing or hidden object is a no, as is one that nobody has met.
 
     Raises Invalid for a malformed name, and Forbidden for a question about somebody else on an object that the caller
     sees but may not read access to; both name the question.
     """
     state = open_state(actor, metalake, as_of)
-    located = _locate_all(actor, state, questions)
+    located = _locate_all(state, questions)
     snapshot = state.policy_on({node.id for each in located.values() for node in each.nodes})
     myself = actor if state.at is None else state.actor(actor.name, snapshot)
     members = state.members() if any(question.user not in (None, actor.name) for question in questions) else {}
@@ -123,13 +123,13 @@ def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: dat
     return answers
 
 
-def _locate_all(actor: Actor, state: State, questions: Sequence[Question]) -> dict[Place, Located]:
+def _locate_all(state: State, questions: Sequence[Question]) -> dict[Place, Located]:
     addresses: dict[Place, Address] = {}
     for place, question in enumerate(questions):
         if question.on not in addresses:
             with at(f"questions[{place}]"):
                 addresses[question.on] = address_of(state.top.name, *question.on)
-    located = state.locate_all(addresses.values(), actor)
+    located = state.locate_all(addresses.values())
     return {on: located[address] for on, address in addresses.items() if address in located}
 
 

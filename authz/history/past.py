@@ -43,7 +43,7 @@ class Past:
             raise missing(address.kind, address.names, error_kind="object")
         return located
 
-    def locate_all(self, addresses: Collection[Address], asker: Actor | None = None) -> dict[Address, Located]:
+    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
         waiting, located = {address: self._readings(address) for address in addresses}, dict[Address, Located]()
         while waiting:
             located |= self._down({address: paths[0] for address, paths in waiting.items()})

@@ -58,12 +58,12 @@ class State(Protocol):
     def at(self) -> float | None: ...
 
     def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
-        """Raises NotFound and Invalid of kind "object"; `asker` as for find_object."""
+        """Raises NotFound and Invalid of kind "object"; `asker` as for find_asked."""
 
-    def locate_all(self, addresses: Collection[Address], asker: Actor | None = None) -> dict[Address, Located]:
+    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
         """The objects at these addresses, in as many statements as one takes; misses are left out.
 
-        What only an outside system has now is met on behalf of the asker.
+        No outside system is asked: what nobody has met is a miss.
         """
 
     def same(self, on: Located) -> Located:
@@ -103,10 +103,10 @@ class Now:
     at: float | None = None
 
     def locate(self, kind: Kind, full_name: str, asker: Actor | None = None) -> Located:
-        return objects.find_object(self.top.name, kind, full_name, asker)
+        return objects.find_asked(self.top.name, kind, full_name, asker)
 
-    def locate_all(self, addresses: Collection[Address], asker: Actor | None = None) -> dict[Address, Located]:
-        return objects.locate_anywhere(asker, self.top, addresses) if asker else objects.locate_all(self.top, addresses)
+    def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
+        return objects.locate_all(self.top, addresses)
 
     def same(self, on: Located) -> Located:
         return on

@@ -12,7 +12,7 @@ from authz.actor import Actor
 from authz.callers.guessing import misses_counted
 from authz.locks import Lock
 from authz.models import Group, Member
-from authz.objects import find_object, id_of
+from authz.objects import find_asked, find_object, id_of
 from authz.services.authority import require, require_seen
 from authz.services.changing import change, enter, event, publish_events
 from authz.services.ownership import Party, party_of, require_handing
@@ -33,7 +33,7 @@ class Owner(NamedTuple):
 def get_owner(actor: Actor, metalake: str, kind: Kind, full_name: str) -> Owner:
     """The owner, for an actor who may load the object; a column's owner is its table's."""
     enter(actor, metalake)
-    target = find_object(metalake, kind, full_name, actor)
+    target = find_asked(metalake, kind, full_name, actor)
     if target.kind is Kind.ROLE:
         require_seen(actor, target)
     else:

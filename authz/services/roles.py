@@ -16,7 +16,7 @@ from authz.callers.accounts import account_of
 from authz.callers.guessing import misses_counted
 from authz.models import Grant, Member, Role, unended
 from authz.name_rules import check_properties, check_role_name
-from authz.objects import by_ids, find_object, find_objects, ids_at, meet
+from authz.objects import by_ids, find_asked, find_objects, ids_at, meet
 from authz.services import entries, publishing
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
 from authz.services.changing import change, enter, event, publish_events
@@ -138,7 +138,7 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
     that the actor may read.
     """
     top = enter(actor, metalake)
-    target = find_object(metalake, kind, full_name, actor)
+    target = find_asked(metalake, kind, full_name, actor)
     if target.kind is Kind.ROLE:
         require_seen(actor, target)
         return []

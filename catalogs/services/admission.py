@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from authz import operations, policy
 from authz.actor import Actor
-from authz.objects import find_object
+from authz.objects import find_asked, find_object
 from authz.operations import FAMILIES, OPERATIONS
 from authz.services.authority import may_lift, require
 from authz.services.changing import enter
@@ -110,6 +110,7 @@ def _admit_to_any(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     kind = kind_of(names["type"])
     if kind not in FAMILIES[asked]:
         return
-    located = find_object(names["metalake"], kind, names["full_name"], actor)
+    find = find_asked if asked in ("load", "read_access") else find_object
+    located = find(names["metalake"], kind, names["full_name"], actor)
     if not (asked == "grant_on" and may_lift(actor, located)):
         require(actor, FAMILIES[asked][kind], located)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TypeVar
 
+from django.utils import timezone
+
 from authz import operations, policy
 from authz.actor import Actor
-from authz.objects import beside
+from authz.objects import beside, find_metalake, locate_all
 from authz.services.changing import enter
 from catalogs import lookup
+from catalogs.leaf_stores import listing_until
 from catalogs.lookup import nearest
 from catalogs.stores import store_for
 from metalake import read_ahead
-from metalake.errors import NotFound, Unsupported
+from metalake.errors import NotFound, ProviderBusy, ProviderUnavailable, StoreUnavailable, Unsupported
 from metalake.kinds import IN_CATALOGS, Kind
 from metalake.lineage import Address, Located, Node, missing
 
@@ -48,35 +50,71 @@ def look_outside(actor: Actor, address: Address, nearest_one: Located | None) ->
     return True
 
 
-def meet(actor: Actor, addresses: Iterable[Address]) -> bool:
-    """Have the stores look for objects that have no row yet, as `find` does for one; whether any may have one now.
+def meet(actor: Actor, addresses: Sequence[Address]) -> None:
+    """Have the stores look for objects that have no row yet, as `find` does for one, but in few calls.
 
     Up to LOOKS names in one container are asked for one by one, more by its listing; MOST_CONTAINERS at most, and for
-    SECONDS, after which the others stay unmet. Not for use in a transaction. Raises ProviderUnavailable.
+    SECONDS. Not for use in a transaction. Raises ProviderUnavailable, and ProviderBusy if some were met and others
+    stayed unasked.
     """
+    top, until = find_metalake(addresses[0].metalake), monotonic() + SECONDS
+    places = _places(actor, top, addresses) if top else []
+    is_over = len(places) > MOST_CONTAINERS
+    for container, some in places[:MOST_CONTAINERS]:
+        with naming_catalog(container):
+            for number, address in enumerate(some):
+                if number == 1 and len(some) > LOOKS and _list(actor, container, {each.kind for each in some}, until):
+                    break
+                if number == LOOKS or monotonic() > until:
+                    is_over = True
+                    break
+                look_outside(actor, address, nearest(address))
+    # If nothing was met, another try would get no further: then the first name is refused, which was asked for.
+    if is_over and top and locate_all(top, addresses).keys() & set(addresses):
+        message = "Not all outside objects of the request could be looked for in time. Send it again: it will go on."
+        raise ProviderBusy(message, kind=Kind.CATALOG)
+
+
+def _places(actor: Actor, top: Located, addresses: Sequence[Address]) -> list[tuple[Address, list[Address]]]:
+    """The containers that the actor may have looked into, with the addresses in each, in their order."""
     inside = defaultdict[Address, list[Address]](list)
     for address in addresses:
         if address.kind in IN_CATALOGS:
             inside[address.of_catalog() if address.leaf is None else address.of_schema()].append(address)
-    until, anything = monotonic() + SECONDS, False
-    for container, some in islice(inside.items(), MOST_CONTAINERS):
-        if monotonic() > until:
-            break
-        for address in some if len(some) <= LOOKS else some[:1]:
-            anything |= look_outside(actor, address, nearest(address))
-        if len(some) > LOOKS:
-            anything |= _list(actor, nearest(container), {address.kind for address in some})
-    return anything
+    known = locate_all(top, {*inside, *(container.of_catalog() for container in inside)})
+
+    def may_look_into(container: Address, some: Sequence[Address]) -> bool:
+        near = known.get(container) or known.get(container.of_catalog())
+        kinds = {each.kind for each in some} if near and near.kind is Kind.SCHEMA else {Kind.SCHEMA}
+        return near is not None and any(may_look(actor, near, kind) for kind in kinds)
+
+    return [(container, some) for container, some in inside.items() if may_look_into(container, some)]
 
 
-def _list(actor: Actor, container: Located | None, kinds: Iterable[Kind]) -> bool:
-    if container is None or container.disabled:
-        return False
+@contextmanager
+def naming_catalog(address: Address) -> Iterator[None]:
+    """Whatever an outside system refuses in the block is refused with the name of its catalog."""
+    try:
+        yield
+    except ProviderUnavailable as failure:
+        if not isinstance(failure, StoreUnavailable):
+            failure.message = f"Catalog {address.catalog}: {failure.message}"
+            failure.args = (failure.message,)
+        raise
+
+
+def _list(actor: Actor, container: Address, kinds: Collection[Kind], until: float) -> bool:
+    """List what is in a container; whether that answers for all in it: one from before knows no new names."""
+    near, begun = nearest(container), timezone.now()
+    if near is None or near.disabled or not lookup.is_whole(container, near):
+        return True
+    is_new = True
     for kind in kinds:
-        with suppress(NotFound, Unsupported):
-            if may_look(actor, container, kind):
-                store_for(container, kind).listing(actor, container, refresh=True)
-    return True
+        with suppress(NotFound, Unsupported), listing_until(until):
+            if may_look(actor, near, kind):
+                taken_at = store_for(near, kind).listing(actor, near, refresh=False).taken_at
+                is_new &= taken_at is None or taken_at >= begun
+    return is_new
 
 
 def may_look(actor: Actor, container: Located, kind: Kind, name: str = "") -> bool:
