@@ -73,7 +73,7 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
     if kind is Kind.COLUMN and len(names) > 3:
         kind, names = Kind.TABLE, names[:3]
     if kind is Kind.COLUMN or len(names) != max(KINDS[kind].depth - 1, 1) or not all(names) or "\x00" in full_name:
-        about_dots = f" {DOTS}" if len(names) > KINDS[kind].depth - 1 > 0 else ""
+        about_dots = f" {DOTS}" if kind in IN_CATALOGS and len(names) >= KINDS[kind].depth else ""
         raise Invalid(f"{full_name!r} is not the full name of a {kind}.{about_dots}", kind="object")
     if kind is Kind.METALAKE:
         return Address(metalake=names[0])

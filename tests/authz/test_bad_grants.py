@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from authz.models import Grant
+from authz.objects import DOTS
 from metalake.kinds import Kind, grantable_on
 from metalake.privileges import Effect, Privilege
 from tests.authz.refusals import (
@@ -205,7 +206,12 @@ def test_a_name_that_no_object_of_the_kind_can_have(world: World, wire: Wire, do
     }.items():
         for name in names:
             refusal = refused(wire, door(kind, name, allow("manage_grants")))
-            assert refusal == (*ILLEGAL_OBJECT, f"{name!r} is not the full name of a {kind}.")
+            hint = (
+                f" {DOTS}"
+                if kind in ("schema", "table") and name.count(".") > ("schema", "table").index(kind) + 1
+                else ""
+            )
+            assert refusal == (*ILLEGAL_OBJECT, f"{name!r} is not the full name of a {kind}.{hint}")
 
 
 @doors
