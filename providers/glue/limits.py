@@ -102,8 +102,8 @@ def _fitting(name: str, text: str | None) -> str | None:
     most, parts, start = _shape(name).metadata["max"], list[str](), 0
     text = text[:most]
     while start < len(text):  # to the next character that it does not take
-        taken = _pattern(name).match(text, start)
-        end = taken.end() if taken else start
+        match = _pattern(name).match(text, start)
+        end = match.end() if match else start
         parts += [text[start:end], " " if end < len(text) else ""]
         start = end + 1
     return "".join(parts).encode()[:most].decode(errors="ignore")
