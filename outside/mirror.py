@@ -152,7 +152,7 @@ class _Meeting:
                 bury(row.pk)
                 row = None
                 self.tally.dropped += 1
-            if not self._is_kept(remote):
+            if not self._gets_row(remote):
                 continue
             if row is None:
                 fresh.append(remote)
@@ -172,14 +172,14 @@ class _Meeting:
         fields = ("pk", "securable__kind", "identity", "version", "taken_at")
         return {name: _Known(*values) for name, *values in rows.values_list("wire_name", *fields)}
 
-    def _is_kept(self, remote: Remote) -> bool:
+    def _gets_row(self, remote: Remote) -> bool:
         """Whether a new object gets a row: one of these kinds, but no table that the catalog's settings hide."""
         return remote.kind in self.kinds and (remote.kind != Kind.TABLE or self.provider.tables.shows(remote))
 
     def _is_news(self, remote: Remote, row: _Known | None) -> bool:
         """Whether the system's answer changes the row."""
         if row is None:
-            return self._is_kept(remote)
+            return self._gets_row(remote)
         if row.taken_at > self.asked_at:
             return False  # a later answer is stored already
         if row.kind != remote.kind or is_another(row.identity, remote):
