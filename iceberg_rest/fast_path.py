@@ -42,6 +42,6 @@ def _perform(asked: Route, call: Call) -> Reply | None:
     try:
         return perform(asked, call)
     except NotFound as missing:
-        return asked.error(call.subject.reported(missing))
+        return asked.error(call.in_dots(call.subject.reported(missing)))
     except MetalakeError:
         return None  # among them refusals, which are noted
