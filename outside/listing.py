@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from django.utils import timezone
 
@@ -20,6 +21,8 @@ from outside.calls import levels_of, load_leaf, pages
 from outside.reading import LOOKS, listed_since, names_to_show
 from providers.answers import Levels
 from providers.base import Provider
+
+UNREAD = "unread"  # as the formats of an object that a listing names, but whose definition its system does not tell
 
 
 def listed_names(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> tuple[set[str] | None, datetime]:
@@ -62,7 +65,13 @@ def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) 
 
     A listing may give names alone. A few are asked for one by one, for more of them the schema is read as a whole
     first.
+    A listing may give names alone. A few are asked for one by one, more of them are read together first. What is still
+    unknown then is noted as UNREAD, so that no later listing asks for it, until it is loaded or the catalog walked.
     """
+    asked_once(("definitions", schema.id, kind, force), lambda: _describe(actor, schema, kind, force))
+
+
+def _describe(actor: Actor, schema: Located, kind: Kind, force: bool) -> None:
     rows = mirror.of_leaves(schema.id, kind).filter(securable__kind=kind, version="", formats="")
     names = list(rows.values_list("wire_name", flat=True)[: LOOKS + 1])
     levels = levels_of(schema)
@@ -70,10 +79,13 @@ def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) 
         return
     provider, asked_at, first = provider_at(schema), timezone.now(), mirror.listed_kinds(schema, kind)[0]
     if force or len(names) > LOOKS:
-        whole = {"whole": True} if kind is Kind.TABLE else {}
+        whole: dict[str, Any] = {"whole": True} if kind is Kind.TABLE else {}
+        if kind is Kind.TABLE and provider.tables.lists_by_names and not force:
+            whole["names"] = list(rows.values_list("wire_name", flat=True))
         for page in pages(actor, schema, provider, f"list_{KINDS[kind].plural}", schema=levels, **whole):
             mirror.meet_leaves(kind, schema, page, asked_at)
         names = list(rows.values_list("wire_name", flat=True)[:LOOKS])  # what is not told there either, such as links
     for name in names:
         with suppress(NotFound):  # dropped meanwhile
             mirror.meet_leaves(kind, schema, [load_leaf(actor, schema, provider, first, levels, name)], asked_at)
+    rows.filter(definition={}, taken_at__lte=asked_at).update(formats=UNREAD)

@@ -159,6 +159,7 @@ class RemoteTables(RemoteTabulars):
     kind = Kind.TABLE
     partitions: ClassVar[type[RemotePartitions]]
     pointers: ClassVar[type[RemotePointers]]
+    lists_by_names: ClassVar[bool] = False  # whether `list` takes `names`, of which it lists those that are there
 
     @abstractmethod
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:

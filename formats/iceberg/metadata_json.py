@@ -47,8 +47,10 @@ OPTIONAL_FIELDS = {
     **dict.fromkeys(TABLE_IDS, LIST),
 }
 # What the elements of lists must have; what else they may have is in ELEMENTS_MAY_HAVE.
-ELEMENT_IDS = {key: {id_key: TEXT if id_key == "key-id" else NUMBER} for key, id_key in TABLE_IDS.items()}
-ELEMENTS_HAVE = ELEMENT_IDS | {
+ELEMENT_IDS: dict[str, dict[str, type]] = {
+    key: {id_key: TEXT if id_key == "key-id" else NUMBER} for key, id_key in TABLE_IDS.items()
+}
+ELEMENTS_HAVE: dict[str, dict[str, type]] = ELEMENT_IDS | {
     "schemas": {"fields": LIST},
     "partition-specs": {"spec-id": NUMBER, "fields": LIST},
     "sort-orders": {"order-id": NUMBER, "fields": LIST},
@@ -56,12 +58,12 @@ ELEMENTS_HAVE = ELEMENT_IDS | {
 }
 ELEMENTS_MAY_HAVE = {"schemas": ELEMENT_IDS["schemas"]}  # a schema without an id is schema 0
 # A partition or sort field of several columns has no source-id.
-FIELDS_HAVE = {
+FIELDS_HAVE: dict[str, dict[str, type]] = {
     "schemas": {"id": NUMBER},
     "partition-specs": {"name": TEXT, "transform": TEXT},
     "sort-orders": {"transform": TEXT, "direction": TEXT, "null-order": TEXT},
 }
-FIELDS_MAY_HAVE = {"source-id": NUMBER, "field-id": NUMBER}
+FIELDS_MAY_HAVE: dict[str, type] = {"source-id": NUMBER, "field-id": NUMBER}
 
 
 def parse_metadata(content: bytes) -> dict[str, Any]:

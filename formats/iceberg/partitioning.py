@@ -60,7 +60,7 @@ def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
     for field in fields:
         if field["transform"] == VOID:
             continue
-        column = index.columns.get(field.get("source-id"))
+        column = index.columns.get(field.get("source-id", -1))
         if column is None:
             raise Invalid(f"Cannot find source column for partition field: {_in_words(field)}")
         if column.kind in NESTED:
@@ -127,7 +127,9 @@ def _field_ids(draft: Draft) -> dict[tuple[int, str], int]:
 
 
 def _ids_in(fields: Iterable[Json]) -> dict[tuple[int, str], int]:
-    return {(each.get("source-id"), each["transform"]): each["field-id"] for each in fields if has(each, "field-id")}
+    return {
+        (each.get("source-id", -1), each["transform"]): each["field-id"] for each in fields if has(each, "field-id")
+    }
 
 
 def _number(draft: Draft, fields: list[Json]) -> list[Json]:

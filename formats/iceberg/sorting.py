@@ -35,7 +35,7 @@ def read_fields(order: Json) -> list[Json]:
 def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
     """Raises Invalid for a field whose column is missing or of a wrong kind."""
     for field in fields:
-        column = index.columns.get(field.get("source-id"))
+        column = index.columns.get(field.get("source-id", -1))
         if column is None:
             raise Invalid(f"Cannot find source column for sort field: {field['transform']}({field.get('source-id')})")
         if column.kind in NESTED:

@@ -66,15 +66,21 @@ class HiveTables(HiveLikeTables):
 
     provider: HiveCatalog
     partitions, pointers = HivePartitions, HivePointers
+    lists_by_names = True
 
     @property
     def files(self) -> TableFiles:
         return TableFiles(self.provider)
 
-    def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
+    def list(
+        self, schema: Levels, page: str | None = None, whole: bool = False, names: Sequence[str] | None = None
+    ) -> Page:
         """A page of tables, without definitions unless `whole` or the catalog hides tables by their format."""
         name = schema[0]
         with self.provider.metastore() as metastore:
+            if names is not None:
+                wanted, following = part_of(sorted(names), page, TABLES)
+                return read_whole(metastore, name, wanted, following)
             kinds = self._listing(metastore, name, is_first=page is None)
             if not (whole or self.hides_some):
                 chosen, following = part_of(kinds, page, NAMES)

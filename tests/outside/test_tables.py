@@ -19,7 +19,9 @@ from metalake.lineage import Address
 from metalake.models import Securable
 from outside import mirror
 from outside import tables as external
+from outside.listing import describe
 from outside.mirror_schemas import meet_schemas
+from outside.reading import LOOKS
 from providers.answers import Remote
 from providers.hive_like.meaning import formats_in
 from tests.catalogs.callers import Caller
@@ -197,3 +199,20 @@ def test_what_is_shown_is_told_without_definitions(
     for row in Mirror.objects.filter(wire_name__in=kept):
         Mirror.objects.filter(pk=row.pk).update(formats="", definition=kept[row.wire_name])
     assert external._shown(flights, provider, iceberg) == expected, "nor is it another where only they tell"
+
+
+@pytest.mark.parametrize("others", [3, 2 * LOOKS])
+def test_a_name_without_a_definition_is_asked_for_once(flights: None, actor: Actor, world: World, others: int) -> None:
+    """A listing may name what no other call tells of."""
+    schema = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="deep", schema="flights"))
+    for number in range(others):
+        world.put_table("flights", f"t{number:02}")
+    known = [Remote(f"t{number:02}", {}) for number in range(others)]
+    mirror.meet_leaves(Kind.TABLE, schema, [*known, Remote("ghost", {})], timezone.now())
+    describe(actor, schema, Kind.TABLE)
+    asked = world.calls("list_tables"), world.calls("load_table")
+    describe(actor, schema, Kind.TABLE)
+    assert (world.calls("list_tables"), world.calls("load_table")) == asked
+    rows = mirror.of_leaves(schema.id, Kind.TABLE)
+    assert set(rows.filter(definition={}).values_list("wire_name", flat=True)) == {"ghost"}
+    assert "ghost" not in external._shown(schema, provider_at(schema), iceberg=True)
