@@ -63,8 +63,6 @@ def _fetch_names(
 def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> None:
     """Store the definitions of a schema's objects of which only the names are known; with `force`, of all.
 
-    A listing may give names alone. A few are asked for one by one, for more of them the schema is read as a whole
-    first.
     A listing may give names alone. A few are asked for one by one, more of them are read together first. What is still
     unknown then is noted as UNREAD, so that no later listing asks for it, until it is loaded or the catalog walked.
     """

@@ -52,11 +52,11 @@ def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
     for level in chain.missing:
         check_new_name(level.leaf, Kind.SCHEMA)
         if twin := next((twin for twin in level.twins if twin.physical in rows), None):
-            raise _taken(actor, level, twin, by_id(rows[twin.physical].id))
+            raise _refusal(actor, level, twin, by_id(rows[twin.physical].id))
     return chain
 
 
-def _taken(actor: Actor, level: HierarchicalSchema, twin: HierarchicalSchema, there: Located | None) -> Invalid:
+def _refusal(actor: Actor, level: HierarchicalSchema, twin: HierarchicalSchema, there: Located | None) -> Invalid:
     """The refusal of a twin; no AlreadyExists, which CREATE ... IF NOT EXISTS would take for this schema."""
     says = f"The name {list(level.segments)} is taken by one that is spelled alike with dots"
     if there is not None and policy.sees(actor, there):

@@ -221,7 +221,8 @@ def test_a_role_that_somebody_else_got_meanwhile_is_shown_again(
     world.give("mia", *WAY, "select_table@lake.A:B.t", *elsewhere)
     world.give("nils", *WAY, "select_table@lake.A:B.t")  # so nobody else loses by it
     taken, before = removal(world), Plan.objects.get()
-    roles.assign_roles(world.olga, "acme", *other.split(), ["r1"])
+    sort, name = other.split()
+    roles.assign_roles(world.olga, "acme", sort, name, ["r1"])
     with pytest.raises(Moved, match="" if not elsewhere else "Role r1 has other holders now than then"):
         applying.apply_plan(world.olga, "acme", taken.planned.token)
     assert planned(removal(world)) == ["unassign r1 user mia"]

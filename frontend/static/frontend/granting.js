@@ -1,7 +1,7 @@
 // The form of a grant: its drawer, names as chips, and a preview that follows the form.
 "use strict";
 
-// <grant-drawer>: shows the form that its link loads; one that was opened before is shown as it was left.
+// <grant-drawer>: shows the form that its link loads, or as it was left.
 customElements.define("grant-drawer", class extends HTMLElement {
   connectedCallback() {
     const dialog = this.querySelector("dialog");
@@ -20,7 +20,7 @@ customElements.define("grant-drawer", class extends HTMLElement {
 
 onPageKey("g", "grant-drawer > a", (link) => link.click());
 
-// Names that are typed or pasted become chips; each chip is a ticked box, as it is without this script.
+// Names that are typed or pasted become chips, each a ticked box.
 class GrantPeople extends HTMLElement {
   connectedCallback() {
     this.field.addEventListener("keydown", (event) => {
@@ -80,7 +80,7 @@ class GrantPeople extends HTMLElement {
 
 customElements.define("grant-people", GrantPeople);
 
-// What is shown is no longer what the form says, until the next preview is there.
+// The preview is stale until the next one is there.
 const BESIDE = ["csrfmiddlewaretoken", "token", "shown"];
 const saidBy = (form) => [...new FormData(form)].filter(([name]) => !BESIDE.includes(name)).join("&");
 let shown = "";

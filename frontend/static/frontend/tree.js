@@ -71,7 +71,7 @@ class MetaTree extends HTMLElement {
     announce(`${belowOf(item).querySelectorAll(":scope > li > a[data-name]").length} in ${item.dataset.name}`);
   }
 
-  // One level after the other, so that the server is not asked for 200 at once.
+  // One level at a time, to ask the server for few at once.
   async openAll(level) {
     for (const item of level.querySelectorAll(":scope > li > [aria-expanded=false]")) await this.open(item);
     announce("All of this level are open");
@@ -88,7 +88,7 @@ class MetaTree extends HTMLElement {
       this.closest("[popover]").hidePopover();
       document.getElementById("main").focus();
     } else if (item.dataset.name) {
-      this.opened = item; // what is shown is this object's: a key of the page is meant for it
+      this.opened = item; // the page's keys are meant for it
     }
   }
 
@@ -130,7 +130,7 @@ class MetaTree extends HTMLElement {
     all[all.indexOf(item) + by]?.focus();
   }
 
-  // The next item whose name begins with what is typed; a first letter leads on from the item that has the focus.
+  // The next item whose name begins with what is typed.
   typeAhead(item, letter) {
     const goesOn = Date.now() - this.typedAt < TYPING_MS;
     this.typed = (goesOn ? this.typed : "") + letter.toLowerCase();

@@ -305,7 +305,13 @@ class TestParse:
     )
     def test_an_element_without_a_proper_id_is_named(self, tmp_path, key, element, place):
         for version in (1, 2, 3):
-            extra = {"schema": {}, "partition-spec": [], "next-row-id": 0, "format-version": version, key: [element]}
+            extra: dict[str, Any] = {
+                "schema": {},
+                "partition-spec": [],
+                "next-row-id": 0,
+                "format-version": version,
+                key: [element],
+            }
             with pytest.raises(Invalid, match=re.escape(place)):
                 parse_metadata(orjson.dumps(metadata_in(tmp_path) | extra))
 

@@ -85,7 +85,12 @@ def test_removing_schemas():
 
 def test_removing_and_adding_schemas_in_turns_looks_at_each_schema_once(monkeypatch):
     seen = []
-    monkeypatch.setattr(schemas, "shape", lambda wanted: seen.append(1) or shape(wanted))
+
+    def counted(wanted):
+        seen.append(wanted)
+        return shape(wanted)
+
+    monkeypatch.setattr(schemas, "shape", counted)
     known = [add_schema(schema(*EVENTS["fields"], column(4, f"old{number}", "int"))) for number in range(50)]
     base = commit(table(), *known)
     seen.clear()
