@@ -79,8 +79,8 @@ class Choosing:
         return tuple(Alternative(c.name, f"{c.name} {self._what_for(c)}.", c.others) for c in some)
 
     def _is_elses(self, choice: Choice) -> bool:
-        is_held = bool(self.parties) and all(choice.row and choice.row.pk in party.direct for party in self.parties)
-        return bool(self._owner_beside(choice.row)) and not (is_held and not self._lines(choice))
+        have_it = bool(self.parties) and all(choice.row and choice.row.pk in party.direct for party in self.parties)
+        return bool(self._owner_beside(choice.row)) and not (have_it and not self._lines(choice))
 
     def _owner_beside(self, row: Role | None) -> str:
         """Who owns a role, unless it is the caller or the metalake's owner."""

@@ -100,7 +100,7 @@ class _Removing:
         former = effect is Effect.DENY
         self.holders = [holders_of(target.top, s, self.entries, with_former=former) for s in ("user", "group")]
         counts = self._grants(self.entries).values_list("group__role", "effect").annotate(Count("pk"))
-        self.held = {(role, held): count for role, held, count in counts.order_by("group__role", "effect")}
+        self.counts = {(role, sort): count for role, sort, count in counts.order_by("group__role", "effect")}
         self.may_assign = policy.permits(actor, operations.ASSIGN_ROLES, target.top)
 
     def _grants(self, roles: Collection[int]) -> QuerySet[Grant]:
@@ -148,8 +148,8 @@ class _Removing:
     def _leads_there(self, one: _Entry) -> bool:
         return self.effect is Effect.ALLOW and one.on.id in self.above and one.privilege in TRAVERSED
 
-    def _held_by(self, role: int) -> int:
-        return sum(self.held.get((role, effect.value), 0) for effect in Effect)
+    def _total(self, role: int) -> int:
+        return sum(self.counts.get((role, effect.value), 0) for effect in Effect)
 
     def _others(self, role: int) -> int:
         """How many users and groups hold the role beside this one."""
@@ -162,9 +162,9 @@ class _Removing:
     @cached_property
     def by_group(self) -> dict[int, str]:
         """The names of the groups through which a user has roles, by role."""
-        held, ids = self.party.actor.policy.group_roles, self.party.actor.groups if self.is_user else ()
+        by_group, ids = self.party.actor.policy.group_roles, self.party.actor.groups if self.is_user else ()
         groups = list(Group.objects.filter(pk__in=ids).order_by("name").values_list("pk", "name")) if ids else []
-        through = {role: [name for id, name in groups if role in held.get(id, ())] for role in self.entries}
+        through = {role: [name for id, name in groups if role in by_group.get(id, ())] for role in self.entries}
         return {role: ", ".join(names) for role, names in through.items() if names}
 
     def _part(self, role: Role, entries: list[_Entry]) -> Part:
@@ -181,13 +181,13 @@ class _Removing:
         """The role is taken from them alone, if that takes nothing else that it should not."""
         others = self._others(role.pk)
         keep = f"{others} others hold it and keep it" if others > 1 else "1 other holds it and keeps it"
-        has_both = any(id == role.pk and held != self.effect.value for id, held in self.held)
+        has_both = any(id == role.pk and sort != self.effect.value for id, sort in self.counts)
         if not self.may_assign:
             return f"{keep}; taking it from one takes manage_grants on {policy.describe(self.target.top)}.", ()
         if has_both and self.effect is Effect.DENY:
             return f"{keep}; it also allows things, which {self.who} would lose: take the DENY out of it first.", ()
         try:
-            require_lift_of_roles(self.actor, [role.pk] if (role.pk, Effect.DENY.value) in self.held else [])
+            require_lift_of_roles(self.actor, [role.pk] if (role.pk, Effect.DENY.value) in self.counts else [])
         except Forbidden:
             return f"{keep}; it carries a DENY that you may not lift.", ()
         does = "denies" if self.effect is Effect.DENY else "allows"
@@ -199,7 +199,7 @@ class _Removing:
         """Nobody else holds the role: its grants go, and with the last one the role."""
         mine = [one for one in entries if self._may_take(one)]
         may_drop = self.may_assign and policy.permits(self.actor, operations.DROP_ROLE, located(self.target.top, role))
-        if may_drop and len(mine) == self._held_by(role.pk):
+        if may_drop and len(mine) == self._total(role.pk):
             return f"Only {self.who} holds it; nothing is left in it: it is dropped.", (Change("dropRole", role.name),)
         refused = sorted({f"{one.privilege} on {self._named(one.on)}" for one in entries if not self._may_take(one)})
         if not mine:
@@ -262,7 +262,7 @@ class _Removing:
             return "you may not take it"
         if groups := self.by_group.get(row.pk):
             return f"{self.who} has role {row.name} through group {groups}"
-        if self._others(row.pk) and len(uses) < self._held_by(row.pk):
+        if self._others(row.pk) and len(uses) < self._total(row.pk):
             return f"role {row.name}, which others hold too, holds more than that"
         sentence, changes = self._unassigned(row) if self._others(row.pk) else ("", ("",))
         return "" if changes else f"role {row.name}: {sentence.rstrip('.')}"

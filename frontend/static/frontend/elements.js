@@ -1,7 +1,7 @@
 // Elements of our own. Without scripts each shows what the server wrote.
 "use strict";
 
-// <local-time>: the moment in the reader's own time; UTC stays the tooltip.
+// <local-time>: the moment in the reader's time.
 const inLocalTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const withSeconds = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
