@@ -1,4 +1,4 @@
-// Elements of our own. Without scripts each shows what the server wrote.
+// Elements of our own. Without scripts each shows the server's text.
 "use strict";
 
 // <local-time>: the moment in the reader's time.

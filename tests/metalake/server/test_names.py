@@ -140,7 +140,7 @@ def test_real_clients_find_them(server: MetalakeServer, top: str) -> None:
             assert iceberg.load_namespace_properties(levels)["location"]
             assert levels in iceberg.list_namespaces((top,))
             assert catalog.as_schemas().load_schema(":".join(levels)).name() == ":".join(levels)
-            table = (*levels, f"t{name}")
+            table = (*levels, f"t{name}x")
             iceberg.create_table(table, Schema(NestedField(1, "id", LongType())))
             assert iceberg.load_table(table).name() == table
             if "." not in name:  # which the native client takes for the end of a name

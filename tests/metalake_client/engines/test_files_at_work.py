@@ -93,14 +93,12 @@ def test_duckdb_of_who_may_not_read(lakes: Gcli, duck: Run) -> None:
 
 @pytest.fixture
 def aws() -> Iterator[str]:
-    """An AWS with the bucket lake, and with the database g of Glue in it."""
+    """An AWS with the bucket lake."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     url = "http://{}:{}".format(*server.get_host_and_port())
     keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
     boto3.client("s3", endpoint_url=url, **keys).create_bucket(Bucket="lake")
-    database = {"Name": "g", "LocationUri": "s3://lake/glue"}
-    boto3.client("glue", endpoint_url=url, **keys).create_database(DatabaseInput=database)
     yield url
     server.stop()
 
@@ -110,8 +108,10 @@ def test_duckdb_opens_s3_with_the_keys_of_each_catalog(lakes: Gcli, duck: Run, a
     s3 = f"s3.endpoint={aws},s3.region=us-east-1,s3.access-key-id=a,s3.secret-access-key=b,warehouse=s3://lake/zoo"
     lakes.ok("catalog", "create", "zoo", "--provider", "lakehouse-iceberg", "-p", s3)
     keys = f"aws-region=us-east-1,aws-access-key-id=a,aws-secret-access-key=b,aws-glue-endpoint={aws},s3.endpoint={aws}"
-    number = f"aws-glue-catalog-id={uuid4().int % 10**12:012}"
-    lakes.ok("catalog", "create", "my_glue", "--provider", "glue", "-p", f"{keys},{number}")
+    number, database = f"{uuid4().int % 10**12:012}", {"Name": "g", "LocationUri": "s3://lake/glue"}
+    client = boto3.client("glue", "us-east-1", endpoint_url=aws, aws_access_key_id="a", aws_secret_access_key="b")
+    client.create_database(CatalogId=number, DatabaseInput=database)
+    lakes.ok("catalog", "create", "my_glue", "--provider", "glue", "-p", f"{keys},aws-glue-catalog-id={number}")
     names = {"ZOO_S3_ACCESS_KEY_ID": "a", "ZOO_S3_SECRET_ACCESS_KEY": "b"}
     names |= {"MY_GLUE_AWS_ACCESS_KEY_ID": "a", "MY_GLUE_AWS_SECRET_ACCESS_KEY": "b"}
     connection = duck(token_of(lakes), **{f"METALAKE_{name}": value for name, value in names.items()})
