@@ -9,8 +9,7 @@ answer is lost. Verbs are called through `providers.remote`; the other members i
 `marker` is the marker of the intent that a call belongs to; the store writes it to the object in whatever way its
 system can. `changes` are the native wire's updates as JSON (formats.native.changes), made to the object of that
 `version`, all of them or none; `expected` is the resulting definition. `by_owner` says that the caller owns the catalog
-or its metalake: owners may use all its places, and answer for files that cannot be checked. A verb that leaves files
-which it was to delete returns why (`answers.files_left`).
+or its metalake, and so may use all its places. A verb that leaves files returns why (`answers.files_left`).
 """
 
 from __future__ import annotations
