@@ -229,7 +229,7 @@ def _answer(asked: Route, request: HttpRequest, raw: dict[str, str], announcer: 
         if announcer:
             announcer.error = error
         if call and isinstance(error, Forbidden):
-            refused(call.actor.name, f"{request.method} {request.path_info}", error, call.metalake)
+            refused(call.actor.name, f"{request.method} {request.path}", error, call.metalake)
         return asked.error(call.in_dots(call.subject.reported(error)) if call else error)
 
 

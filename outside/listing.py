@@ -22,8 +22,6 @@ from outside.reading import LOOKS, listed_since, names_to_show
 from providers.answers import Levels
 from providers.base import Provider
 
-UNREAD = "unread"  # as the formats of an object that a listing names, but whose definition its system does not tell
-
 
 def listed_names(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> tuple[set[str] | None, datetime]:
     """The names of this kind and of those listed with it, None for all rows, and the time of the listing.
@@ -64,7 +62,7 @@ def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) 
     """Store the definitions of a schema's objects of which only the names are known; with `force`, of all.
 
     A listing may give names alone. A few are asked for one by one, more of them are read together first. What is still
-    unknown then is noted as UNREAD, so that no later listing asks for it, until it is loaded or the catalog walked.
+    unknown then is asked for by the next listing.
     """
     asked_once(("definitions", schema.id, kind, force), lambda: _describe(actor, schema, kind, force))
 
@@ -86,4 +84,3 @@ def _describe(actor: Actor, schema: Located, kind: Kind, force: bool) -> None:
     for name in names:
         with suppress(NotFound):  # dropped meanwhile
             mirror.meet_leaves(kind, schema, [load_leaf(actor, schema, provider, first, levels, name)], asked_at)
-    rows.filter(definition={}, taken_at__lte=asked_at).update(formats=UNREAD)

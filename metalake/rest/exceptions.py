@@ -108,7 +108,7 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
     """Any failure in the wire's shape; an unforeseen one is logged and reported as a failure of the server."""
     if isinstance(error, errors.Forbidden) and context and (actor := getattr(context["view"], "actor", None)):
         view, request = context["view"], context["request"]
-        refused(actor.name, f"{request.method} {request.path_info}", error, view.readable_names.get("metalake"))
+        refused(actor.name, f"{request.method} {request.path}", error, view.readable_names.get("metalake"))
     known = _known(error)
     if known is None:
         log.error("unforeseen failure", exc_info=error)

@@ -34,7 +34,7 @@ _WRONG_ROLES: list[tuple[list[Any], str]] = [
     ([role("r"), role("s", {"type": "schema", "allow": []})], "roles[1].grants[0].fullName: is required"),
     ([role("r", on("lake", "use_catalog") | {"alow": []})], "roles[0].grants[0]: unknown field 'alow'"),
     ([role("r", on("lake"))], "roles[0].grants[0]: Name at least one privilege"),
-    ([role("r", on("lake", "fly"))], "roles[0].grants[0]: 'allow' 'fly' is not"),
+    ([role("r", on("lake", "fly"))], "roles[0].grants[0]: 'fly' is no privilege"),
     ([role("r", on("lake", 7))], "roles[0].grants[0].allow[0]"),
     ([role("r", on("lake", {"privilege": "use_catalog", "endTime": "soon"}))], "roles[0].grants[0].allow[0]"),
     (

@@ -319,7 +319,7 @@ LAKE = {"type": "catalog", "fullName": "lake"}
         ({"changes": [{"change": "createRole"}]}, "changes[0].role: is required"),
         ({"changes": [GRANT]}, "changes[0]: on: is required to grant"),
         ({"changes": [GRANT | {"on": LAKE, "user": "mia"}]}, "changes[0]: user: does not belong to grant"),
-        ({"changes": [GRANT | {"on": LAKE, "privilege": "fly"}]}, "changes[0]: 'allow' 'fly' is not"),
+        ({"changes": [GRANT | {"on": LAKE, "privilege": "fly"}]}, "changes[0]: 'fly' is no privilege"),
         ({"changes": [GRANT | {"on": {"type": "galaxy", "fullName": "x"}}]}, "changes[0]: 'galaxy' is no object type"),
         ({"changes": [{"change": "assign", "role": "r"}]}, "changes[0]: user or group: is required to assign"),
         ({"changes": [{"change": "dropRole", "role": "r", "startTime": "2999-01-01"}]}, "startTime: does not belong"),

@@ -202,7 +202,7 @@ def test_what_is_shown_is_told_without_definitions(
 
 
 @pytest.mark.parametrize("others", [3, 2 * LOOKS])
-def test_a_name_without_a_definition_is_asked_for_once(flights: None, actor: Actor, world: World, others: int) -> None:
+def test_a_name_without_a_definition_is_asked_for_alone(flights: None, actor: Actor, world: World, others: int) -> None:
     """A listing may name what no other call tells of."""
     schema = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="deep", schema="flights"))
     for number in range(others):
@@ -210,9 +210,9 @@ def test_a_name_without_a_definition_is_asked_for_once(flights: None, actor: Act
     known = [Remote(f"t{number:02}", {}) for number in range(others)]
     mirror.meet_leaves(Kind.TABLE, schema, [*known, Remote("ghost", {})], timezone.now())
     describe(actor, schema, Kind.TABLE)
-    asked = world.calls("list_tables"), world.calls("load_table")
+    listings, loads = world.calls("list_tables"), world.calls("load_table")
     describe(actor, schema, Kind.TABLE)
-    assert (world.calls("list_tables"), world.calls("load_table")) == asked
+    assert (world.calls("list_tables"), world.calls("load_table")) == (listings, loads + 1)
     rows = mirror.of_leaves(schema.id, Kind.TABLE)
     assert set(rows.filter(definition={}).values_list("wire_name", flat=True)) == {"ghost"}
     assert "ghost" not in external._shown(schema, provider_at(schema), iceberg=True)
