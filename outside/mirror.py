@@ -152,7 +152,7 @@ class _Meeting:
                 bury(row.pk)
                 row = None
                 self.tally.dropped += 1
-            if not self._gets_row(remote):
+            if row is None and not self._gets_row(remote):
                 continue
             if row is None:
                 fresh.append(remote)
