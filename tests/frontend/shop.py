@@ -38,6 +38,13 @@ class Shop:
     def native(self, path: str, body: dict[str, Any], method: str = "POST") -> dict[str, Any]:
         return self.call(method, f"/api/metalakes{path}", body)
 
+    def open(self, comment: str = "", **properties: str) -> None:
+        """Make the metalake and its empty catalog, both with this comment and these properties."""
+        described: dict[str, Any] = {"comment": comment, "properties": properties}
+        self.native("", {"name": self.metalake, **described})
+        catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", **described}
+        self.native(f"/{self.metalake}/catalogs", catalog)
+
     def add_namespace(self, *levels: str, **properties: str) -> None:
         body = {"namespace": list(levels), "properties": properties}
         self.call("POST", f"/iceberg/{self.metalake}/v1/shop/namespaces", body)
@@ -126,9 +133,7 @@ class Shop:
 def made_shop(server: MetalakeServer) -> Shop:
     shop = Shop(server)
     comment, properties = "\n".join(hostile.SOME), {text: text for text in hostile.SOME}
-    shop.native("", {"name": shop.metalake, "comment": comment, "properties": properties})
-    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": comment}
-    shop.native(f"/{shop.metalake}/catalogs", catalog | {"properties": properties})
+    shop.open(comment, **properties)
     shop.add_namespace("orders", "eu", "retail")
     shop.add_table("orders", "eu", "retail", name="sales")
     first, *others = hostile.SOME

@@ -55,9 +55,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(metalake_server: MetalakeServer) -> World:
     shop = Shop(metalake_server, own_name("flows"))
-    shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
-    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
-    shop.native(f"/{shop.metalake}/catalogs", catalog)
+    shop.open()
     shop.add_namespace("travel", "nyc")
     shop.add_table("travel", "nyc", name="trips")
     ids = shop.ids()

@@ -49,9 +49,7 @@ class Hands:
 def shop(metalake_server: MetalakeServer) -> Shop:
     """shop.travel:nyc with a table; olga owns the metalake, sam the schema, the others have nothing."""
     shop = Shop(metalake_server, own_name("granting"))
-    shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
-    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
-    shop.native(f"/{shop.metalake}/catalogs", catalog)
+    shop.open()
     shop.add_namespace("travel", "nyc")
     shop.add_table("travel", "nyc", name="trips")
     for person in ("analyst", "clerk", "dana", "erik", "finn"):

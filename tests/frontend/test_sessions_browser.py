@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 def shop(metalake_server: MetalakeServer) -> Shop:
     """shop.green, which the operator owns."""
     shop = Shop(metalake_server, own_name("typed"))
-    shop.native("", {"name": shop.metalake, "comment": "", "properties": {}})
-    catalog = {"name": "shop", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
-    shop.native(f"/{shop.metalake}/catalogs", catalog)
+    shop.open()
     shop.add_namespace("green")
     return shop
 
