@@ -7,16 +7,13 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import asked, audit, snapshot, throttling
-        from authz.guarding import doors
-        from authz.history import facts as history
-        from authz.use import removing, writing
+        from authz import audit, facts, snapshot, throttling
+        from authz.guardian_adapter import patches
         from metalake import events, outbox
 
         events.subscribe_in_transaction(audit.rows_of)
-        events.subscribe_in_transaction(history.rows_of)
-        outbox.after_some(history.seal_after_events)
-        outbox.every_round(throttling.prune, removing.remove)
-        asked.when_first(writing.start)
-        doors.replace_guardian()
+        events.subscribe_in_transaction(facts.rows_of)
+        outbox.after_some(facts.seal_after_events)
+        outbox.every_round(throttling.prune)
+        patches.replace_guardian()
         post_migrate.connect(snapshot.begin, sender=self)

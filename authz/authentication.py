@@ -15,8 +15,8 @@ from rest_framework.request import Request
 from authz.actor import Actor
 from authz.callers import identity
 from authz.callers.identity import Credential
+from metalake.request_target import decode
 from metalake.rest.exceptions import CHALLENGE
-from metalake.targets import decode
 
 
 class Authentication(BaseAuthentication):

@@ -14,7 +14,7 @@ from django.contrib.auth.backends import BaseBackend
 
 from authz import policy
 from authz.callers.identity import actor_of
-from authz.guarding.permissions import privileges_of
+from authz.guardian_adapter.permissions import privileges_of
 from authz.models import User
 from authz.objects import by_ids
 from authz.operations import FAMILIES, OPERATIONS, Operation

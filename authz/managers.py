@@ -15,7 +15,8 @@ from metalake.errors import Unsupported
 
 RAW = (
     "A grant is written by a service, which asks who grants and keeps audit, history and the policy's epoch: "
-    "use authz.services.grants, or guardian's assign_perm and remove_perm within authz.guarding.assigning.acting_as."
+    "use authz.services.grants, or guardian's assign_perm and remove_perm within "
+    "authz.guardian_adapter.writers.acting_as."
 )
 TO_ROLES = (
     "Privileges are granted to roles on the objects of a metalake, and to nobody and on nothing else: "
@@ -51,7 +52,7 @@ class Writer(Protocol):
 
 
 class GrantManager(GroupObjectPermissionManager.from_queryset(ReadRows)):  # type: ignore[misc]
-    """The manager of groups' permissions; `writer` is set at start (authz.guarding.doors)."""
+    """The manager of groups' permissions; `writer` is set at start (authz.guardian_adapter.patches)."""
 
     writer: ClassVar[Writer]
 

@@ -12,11 +12,11 @@ from typing import Protocol, TypeVar
 from authz import policy
 from authz.actor import Actor
 from metalake.errors import Invalid, NotFound, ProviderUnavailable, StoreUnavailable
+from metalake.full_names import undotted
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import BESIDE_CATALOGS, IN_CATALOGS, KINDS, Kind, slot_of
 from metalake.lineage import Address, Located, Node, logical, missing
 from metalake.models import Metalake, Securable
-from metalake.names import undotted
 
 BATCH = 5000
 MOST_EXTRA = 8  # dots inside the names of a full name that does not escape them

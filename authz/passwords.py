@@ -22,10 +22,10 @@ from django.http import HttpRequest
 
 from authz import throttling
 from authz.models import User
-from metalake import refusals
+from metalake import refusal_audit
 from metalake.blocking import may_block
-from metalake.context import address
 from metalake.errors import TooManyRequests, Unauthenticated
+from metalake.request_context import address
 
 PER_ACCOUNT = 10  # failures from one address in a window
 PER_ADDRESS = 50
@@ -70,10 +70,10 @@ def verify(name: str, password: str, stored: str | None) -> None:
             throttling.add(counts, _TOO_MANY)
             is_right = check_password(password, stored or _hash_of_nobody()) and stored is not None
     except TooManyRequests:
-        refusals.sign_in(name if stored else None, came_from, tried=False)
+        refusal_audit.sign_in(name if stored else None, came_from, tried=False)
         raise
     if not is_right:
-        refusals.sign_in(name if stored else None, came_from, tried=True)
+        refusal_audit.sign_in(name if stored else None, came_from, tried=True)
         raise Unauthenticated("The user name or the password is wrong.")
     throttling.take_back(counts)
     throttling.remember(credential, REMEMBERED)

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
-from authz import asked, filters, operations
+from authz import filters, operations, usage_counter
 from authz.actor import Actor
 from authz.filters import EVERYTHING, NOTHING, Showing
 from authz.operations import Operation, Traversal
@@ -102,10 +102,10 @@ def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
     rights = rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
     if decide(operation, rights, kind):
-        asked.note(actor, operation, lineage, asked.ALLOWED)
+        usage_counter.note(actor, operation, lineage, usage_counter.ALLOWED)
         return
     if sees(actor, lineage, rights):
-        asked.note(actor, operation, lineage, asked.REFUSED)
+        usage_counter.note(actor, operation, lineage, usage_counter.REFUSED)
         raise refusal(actor.name, operation, lineage)
     raise hidden(actor, operation, lineage)
 
@@ -115,20 +115,20 @@ def require_seen(actor: Actor, lineage: Lineage, operation: Operation | None = N
     operation = operation or operations.load_of(lineage.nodes[-1].kind)
     if not sees(actor, lineage):
         raise hidden(actor, operation, lineage)
-    asked.note(actor, operation, lineage, asked.ALLOWED)
+    usage_counter.note(actor, operation, lineage, usage_counter.ALLOWED)
 
 
 def uses(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
     """`permits`, of what a request does: an answer of yes is a use of the right."""
     is_permitted = permits(actor, operation, lineage)
     if is_permitted:
-        asked.note(actor, operation, lineage, asked.ALLOWED)
+        usage_counter.note(actor, operation, lineage, usage_counter.ALLOWED)
     return is_permitted
 
 
 def hidden(actor: Actor, operation: Operation, lineage: Lineage) -> NotFound:
     """The error for a hidden object that somebody asked for."""
-    asked.note(actor, operation, lineage, asked.HIDDEN)
+    usage_counter.note(actor, operation, lineage, usage_counter.HIDDEN)
     return unseen(actor, lineage)
 
 
@@ -188,7 +188,9 @@ def _leads_to_visible(actor: Actor, schema: Lineage, rights: Rights) -> bool:
 def check_as_hidden(actor: Actor, absent: Lineage) -> None:
     """Ask for a missing object what `require` asks for a hidden one, so that timing does not differ."""
     rights, kind = rights_on(actor, absent), absent.nodes[-1].kind
-    asked.note(actor, operations.load_of(kind), absent, asked.HIDDEN)  # of no object, so it is not written
+    usage_counter.note(
+        actor, operations.load_of(kind), absent, usage_counter.HIDDEN
+    )  # of no object, so it is not written
     if kind == Kind.SCHEMA:
         _leads_to_visible(actor, absent, rights)
     elif kind not in CONTAINERS:

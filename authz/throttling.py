@@ -20,7 +20,7 @@ from django.db import connection
 from django.db.models import F
 
 from authz.models import Remembered
-from metalake import board
+from metalake import shared_memory
 from metalake.errors import TooManyRequests
 
 WINDOW = 15 * 60
@@ -108,7 +108,7 @@ class Bulkhead:
 
     def __init__(self, name: str, size: int, line: int, patience: float, message: str) -> None:
         self.patience, self.message = patience, message
-        self._inside = board.Places(name, size)
+        self._inside = shared_memory.Places(name, size)
         self._line = BoundedSemaphore(line)
 
     @contextmanager

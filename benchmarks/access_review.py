@@ -73,11 +73,11 @@ def measure(cores: int, share: float) -> dict[str, float]:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()  # for the rules, which the server's endpoint tells a job
 
-    from authz.access.rules import rules
+    from access.explain.rules import rules
     from pipelines.job import bring_python
-    from pipelines.review import spreading
+    from pipelines.review import executors
     from pipelines.review.rules import rules_in
-    from pipelines.review.world import World
+    from pipelines.review.state import World
 
     began = time.perf_counter()
     world = World(":")
@@ -91,7 +91,7 @@ def measure(cores: int, share: float) -> dict[str, float]:
     session.range(1).count()
     began = time.perf_counter()
     types = dict.fromkeys(world.catalogs(), "relational")
-    frame, _ = spreading.rights(session, ("now", _moment()), principals, grants, rules_in(rules()), types)
+    frame, _ = executors.rights(session, ("now", _moment()), principals, grants, rules_in(rules()), types)
     rows = frame.count()
     return {"objects": len(world.objects), "grants": len(grants), "read": read, "rows": rows,
             "resolve": time.perf_counter() - began}  # fmt: skip

@@ -19,12 +19,12 @@ def main() -> None:
     import django
     from django.core.management import execute_from_command_line
 
-    from metalake import meters
+    from metalake import metrics
 
-    meters.share()
+    metrics.share()
     django.setup()
     from metalake import wsgi
-    from metalake.server.fast import FastReads
+    from server.http.hot_reads import FastReads
 
     vars(wsgi)["application"] = Application(pages)
     FastReads.find = lambda self, reader: None

@@ -232,8 +232,8 @@ def follow(role: Role, table: Located) -> None:
     from authz.models import User
     from authz.services.grants import grant_privileges, revoke_privileges
     from benchmarks.population import METALAKE
+    from metalake.full_names import dotted
     from metalake.kinds import Kind
-    from metalake.names import dotted
     from metalake.privileges import Privilege
 
     admin = actor_of(User.objects.get(username="admin"))

@@ -15,7 +15,7 @@ from benchmarks.checks import GRANTS, ROLES, World
 from benchmarks.harness import claim, finish, median, on_both_databases, percentile, statements, timed
 
 if TYPE_CHECKING:
-    from authz.access.explanations import Explanation
+    from access.explain.explanations import Explanation
     from benchmarks.checks import Ask
 
 ROLES_OF_USER, STEWARDS, ROUNDS = 20, 500, 600
@@ -59,13 +59,13 @@ def milliseconds(asks: list[Ask]) -> list[float]:
 
 def explain(ask: Ask) -> Explanation:
     """The explanation, as the owner of the metalake asks for it over the wire."""
-    from authz.access import explanations as explaining
-    from authz.access.asking import Place
+    from access.explain import explanations as explaining
+    from access.explain.permissions import Place
     from authz.callers.identity import actor_of
     from authz.models import User
     from benchmarks.population import METALAKE
+    from metalake.full_names import dotted
     from metalake.kinds import Kind
-    from metalake.names import dotted
 
     user, table = ask
     admin = actor_of(User.objects.get(username="admin"))

@@ -13,8 +13,8 @@ from pydantic import Field
 from benchmarks.outside import FLIGHTS, OUTPUT, SERDE, TEXT
 from formats.hive.tables import HiveColumn, HiveTable
 from metalake.kinds import Kind
-from providers.answers import Levels, Page, Remote, digest
 from providers.base import Offer
+from providers.remote_objects import Levels, Page, Remote, digest
 from tests.providers.flat import FlatMemoryProvider, FlatMemoryTables
 from tests.providers.memory import MemorySchemas, MemorySettings
 

@@ -24,7 +24,7 @@ def main(plant: Callable[[], object] = bool) -> None:
     """`plant` may slow the reads down, for the test that shows that this fails then."""
     own_store()
     paths, reader = fill(COLUMNS)
-    from metalake.server.fast import FastReads
+    from server.http.hot_reads import FastReads
 
     fast = FastReads()
     reads = {name: reading(*asked, reader, fast) for name, asked in paths_of(paths).items()}

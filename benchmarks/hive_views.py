@@ -22,7 +22,7 @@ NATIVE_NAMES = {"bigint": "long", "int": "integer"}
 def main(arguments: list[str]) -> None:
     own_store()
     from benchmarks.outside import metastore
-    from formats.hive.views.reading import read
+    from formats.hive.views.reader import read
     from providers.hive.objects import hive_table
     from tests.hms import running_hms
 
@@ -67,7 +67,7 @@ def fill_with_views(hms: HiveMetastore, count: int) -> tuple[str, list[str]]:
 
 def views(count: int, database: str) -> Iterator[HiveTable]:
     from benchmarks.outside import FLIGHTS, table_name
-    from formats.hive.views.writing import DIALECTS, written
+    from formats.hive.views.writer import DIALECTS, written
     from formats.native.view_definition import Representation, ViewDefinition
 
     columns = tuple(

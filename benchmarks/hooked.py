@@ -39,9 +39,9 @@ def main() -> None:
     import django
     from django.core.management import execute_from_command_line
 
-    from metalake import meters
+    from metalake import metrics
 
-    meters.share()
+    metrics.share()
     django.setup()
     remove_hook()
     execute_from_command_line(["manage.py", "serve"])

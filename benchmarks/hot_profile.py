@@ -17,7 +17,7 @@ from benchmarks.harness import own_store
 from benchmarks.server import fill
 
 if TYPE_CHECKING:
-    from metalake.server.fast import FastReads
+    from server.http.hot_reads import FastReads
 
 ROUNDS, REPEATS, PROFILED = 50, 200, 2000
 
@@ -25,7 +25,7 @@ ROUNDS, REPEATS, PROFILED = 50, 200, 2000
 def main(arguments: list[str]) -> None:
     own_store()
     paths, reader = fill()
-    from metalake.server.fast import FastReads
+    from server.http.hot_reads import FastReads
 
     fast = FastReads()
     asked = {name: asked for name, asked in paths_of(paths).items() if not arguments or name == arguments[0]}
@@ -59,7 +59,7 @@ def paths_of(paths: dict[str, str]) -> dict[str, tuple[str, str]]:
 
 def reading(method: str, target: str, authorization: str, fast: FastReads) -> Callable[[], None]:
     """A request from its bytes to those of its answer, as the server's event loop handles it."""
-    from metalake.server.requests import Memory, Reader
+    from server.http.request_parser import Memory, Reader
 
     reader = Reader(("127.0.0.1", 4711), ("127.0.0.1", 8090), Memory())
     sent = f"{method} {target} HTTP/1.1\r\nHost: testserver\r\nAuthorization: {authorization}\r\n\r\n".encode()

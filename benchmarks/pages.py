@@ -25,10 +25,10 @@ def main(arguments: list[str]) -> None:
 
     from authz.models import User
     from benchmarks import population
-    from metalake import static_files
     from metalake.kinds import Kind
     from metalake.models import Securable
     from metalake.privileges import Privilege
+    from server import static_files
 
     static_files.prepare()
     count = int(arguments[0]) if arguments else SCHEMAS

@@ -63,8 +63,8 @@ def _measure(loads: dict[str, Load], rounds: int) -> None:
 
 def _fill(days: int) -> float:
     """Write that many days of use as processes write it, in the order of time, and return the bytes that they take."""
-    from authz import asked
-    from authz.use import writing
+    from access.usage import writer as writing
+    from authz import usage_counter as asked
 
     before, chance, writer = _bytes(), random.Random(1), writing.Writer()
     for day in range(days):
@@ -82,7 +82,7 @@ def _fill(days: int) -> float:
 
 
 def _questions(hour: int, pairs, chance: random.Random):
-    from authz.asked import ALLOWED, HOUR, Count, Question
+    from authz.usage_counter import ALLOWED, HOUR, Count, Question
 
     for member, about in pairs:
         first = hour * HOUR + chance.randrange(HOUR)

@@ -92,7 +92,7 @@ def work(verb: str, ended: Path) -> None:
     from catalogs import vault
     from catalogs.models import Catalog
     from catalogs.services import catalogs
-    from catalogs.services.changes import Alteration
+    from catalogs.services.alterations import Alteration
 
     everything = list(Catalog.objects.values_list("pk", "name"))
     admin, chance = actor_of(User.objects.get()), random.Random(os.getpid())

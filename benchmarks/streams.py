@@ -59,7 +59,7 @@ def _megabytes(server: MetalakeServer) -> float:
 
 
 def _remember(count: int) -> None:
-    from authz.history import facts
+    from authz import facts
     from authz.models import Fact
 
     facts.seal()

@@ -78,7 +78,7 @@ class World:
     def _note(self, rows: list[Securable], table: str, level: int) -> None:
         from benchmarks.population import CATALOG
         from views_mgmt.models import ViewRead
-        from views_mgmt.services.reading import key_of
+        from views_mgmt.services.dependencies import key_of
 
         metalake = self.schema.lineage_ids[0]
         names = [(CATALOG, "s", f"{table}{level - 1}_{n}" if level else table) for n in range(len(rows))]

@@ -19,7 +19,7 @@ from catalogs.models import (
     Table,
 )
 from catalogs.secrets import mask
-from catalogs.services import releasing
+from catalogs.services import place_release
 from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 
 
@@ -95,7 +95,7 @@ class ReservedPlaceAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Release those whose catalog is gone", permissions=["operate"])
     def release(self, request: HttpRequest, rows: QuerySet[ReservedPlace]) -> None:
-        released = len(releasing.release_for_operator(request.user.get_username(), rows))
+        released = len(place_release.release_for_operator(request.user.get_username(), rows))
         self.message_user(request, f"{released} released.", messages.SUCCESS if released else messages.WARNING)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from formats.native.columns import Name, lower
 from formats.native.tables import Properties, RemoveProperty, SetProperty, UpdateComment
 from metalake.kinds import CatalogType

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from catalogs.callers import caller_at
+from catalogs.caller_lookup import caller_at
 from metalake.errors import MetalakeError, NotFound
 from metalake.logs import note_failure
 from metalake.rest.exceptions import error_body, shape_of

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from authz.actor import Actor
 from formats.native.outlines import ColumnOutline
+from metalake.interfaces import Surface
 from metalake.lineage import Located
-from metalake.surface import Surface
 
 T = TypeVar("T")
 _answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default=None)

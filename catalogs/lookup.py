@@ -10,12 +10,12 @@ from authz import policy, snapshot
 from authz.actor import Actor
 from authz.callers.identity import EPOCH
 from catalogs.lookup_statement import BY_ID, BY_NAMES, COLUMNS, parameters_of, statement
-from metalake import read_ahead
+from metalake import prefetch
 from metalake.errors import NotFound
 from metalake.hierarchy import split_logical
 from metalake.kinds import CONTAINERS, KINDS, Kind
 from metalake.lineage import Address, Located, Node, logical, missing
-from metalake.read_ahead import ReadAhead
+from metalake.prefetch import ReadAhead
 from metalake.statements import Row, fetch
 
 NO_OWNER = -1  # an id that no account has
@@ -26,7 +26,7 @@ def nearest(address: Address) -> Located | None:
 
     A table's nearest container is its schema itself, a schema's its catalog.
     """
-    if (ahead := read_ahead.take(address)) is not None:
+    if (ahead := prefetch.take(address)) is not None:
         return ahead.located
     return nearest_in(address, fetch(statement(BY_NAMES), parameters_of(address)))
 

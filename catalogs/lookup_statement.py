@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from authz.callers.joined import Form
+from authz.callers.joined_lookup import Form
 from catalogs.models import Tabular
 from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.kinds import KINDS

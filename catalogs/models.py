@@ -22,7 +22,7 @@ class Catalog(Securable):
     nested = models.BooleanField(default=False, editable=False)
     folds_case = models.BooleanField(default=False, editable=False)
     systems = models.JSONField(null=True, editable=False)  # URLs that identify its outside system; None: not known yet
-    storages = models.JSONField(null=True, editable=False)  # of its buckets (catalogs.services.storages)
+    storages = models.JSONField(null=True, editable=False)  # of its buckets (catalogs.services.storage_identity)
 
 
 class CatalogSecrets(models.Model):

@@ -10,7 +10,7 @@ from authz.actor import Actor
 from catalogs.lookup import miss, nearest
 from catalogs.lookup_statement import schema_keys
 from catalogs.models import Catalog
-from catalogs.services import finding
+from catalogs.services import resolution
 from metalake.hierarchy import configured_separator, split_logical
 from metalake.kinds import IN_CATALOGS, LEAVES, Kind, slot_of
 from metalake.lineage import Address, Node
@@ -31,8 +31,8 @@ def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
         return located.nodes
     if asker is not None:
         if not connection.in_atomic_block:
-            with finding.naming_catalog(address):
-                if finding.look_outside(asker, address, located):
+            with resolution.naming_catalog(address):
+                if resolution.look_outside(asker, address, located):
                     return find(address)
         miss(asker, address, located)
     return None
@@ -40,7 +40,7 @@ def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
 
 def meet(actor: Actor, addresses: Sequence[Address]) -> bool:
     if is_asked := not connection.in_atomic_block:
-        finding.meet(actor, addresses)
+        resolution.meet(actor, addresses)
     return is_asked
 
 

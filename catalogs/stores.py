@@ -20,16 +20,16 @@ from catalogs.models import Catalog, Schema
 from catalogs.table_stores import TableStore
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema
+from metalake.interfaces import Surface
 from metalake.kinds import KINDS, LEAVES, Kind
 from metalake.lineage import Address, Located, SchemaName
-from metalake.surface import Surface
-from providers.answers import Levels, Remote
 from providers.base import Offer, Provider, Storage, lies_outside
 from providers.registry import PROVIDERS, provider_class
+from providers.remote_objects import Levels, Remote
 
 if TYPE_CHECKING:
-    from catalogs.services.changes import Alteration
-    from catalogs.services.holding import Locks
+    from catalogs.services.alterations import Alteration
+    from catalogs.services.writes import Locks
 
 # Schemas
 

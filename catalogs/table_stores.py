@@ -14,9 +14,9 @@ from catalogs.leaf_stores import LeafListing, LeafStore
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
+from metalake.interfaces import Surface
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.surface import Surface
 from providers.metadata_files import PARSED, MetadataFiles
 
 Json = dict[str, Any]

@@ -20,7 +20,7 @@ from catalogs.keyring import MasterKey, UnknownKey
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
 from metalake.errors import NotFound, ProviderUnavailable
-from metalake.sharing import Difference
+from metalake.shared_settings import Difference
 
 NONCE_BYTES = 12
 LONGEST_PAUSE = 0.2  # seconds between two batches of a rotation

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from pygments.lexers.sql import SqlLexer
 from pygments.token import Token, _TokenType
 
-from frontend import shown as names
+from frontend import confusables as names
 
 MOST_COLOURED = 32 * 1024  # characters of a page
 CLASSES: dict[_TokenType, str] = {

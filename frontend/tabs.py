@@ -12,8 +12,8 @@ from django.urls import reverse
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
-from frontend import seen_as
-from frontend.guarding import is_partial, may_make_schema, may_make_view, permits
+from frontend import view_as
+from frontend.page_decorators import is_partial, may_make_schema, may_make_view, permits
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
@@ -91,10 +91,10 @@ def show(
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
     context |= instead
-    context |= seen_as.chosen(request, actor, target)
+    context |= view_as.chosen(request, actor, target)
     if is_partial(request):
         return render(request, "frontend/object.html", context | {"is_partial": True}, status=status)
     level = browsing.top_level(actor)
-    first = seen_as.dimmed_metalakes(request, actor, level.children)
+    first = view_as.dimmed_metalakes(request, actor, level.children)
     unseen = {*context.get("unseen", ()), *first.get("unseen", ())}
     return render(request, "frontend/home.html", context | first | {"unseen": unseen, "level": level}, status=status)

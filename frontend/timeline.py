@@ -10,9 +10,9 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from authz.access.moments import EARLIEST, Moment, Moments
+from access.explain.timeline import EARLIEST, Moment, Moments
+from metalake.full_names import dotted
 from metalake.lineage import Located
-from metalake.names import dotted
 from metalake.wire import written
 
 MOST_MOMENTS = 200

@@ -8,7 +8,7 @@ from typing import Any
 from authz import operations
 from catalogs.secrets import mask
 from catalogs.services import catalogs, schemas
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from catalogs.stores import SchemaRecord, offers_of
 from iceberg_rest.names import SEPARATOR, Levels, checked_levels, checked_name, dotted, prefix_of, readings_of_parent
 from iceberg_rest.pages import page

@@ -14,10 +14,10 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import UnreadablePostError
 from pydantic import ValidationError
 
-from formats.iceberg import updating
+from formats.iceberg import updates
 from iceberg_rest.replies import Reply
 from metalake import errors
-from metalake.causes import unavailable
+from metalake.database_errors import unavailable
 from metalake.errors import MetalakeError, NotFound
 from metalake.kinds import KINDS, IcebergWords, Kind
 from metalake.logs import note_failure
@@ -107,7 +107,7 @@ def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
             return 413, "BadRequestException"
         case errors.Unprocessable():
             return 422, "UnprocessableEntityException"
-        case errors.Invalid(kind=updating.REFERENCE_TEXT):
+        case errors.Invalid(kind=updates.REFERENCE_TEXT):
             return 400, "IllegalArgumentException"
         case errors.Invalid():
             return 400, "BadRequestException"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalogs.callers import caller_at
+from catalogs.caller_lookup import caller_at
 from iceberg_rest import names
 from iceberg_rest.replies import Reply
 from iceberg_rest.routes import Call, Route, Sent, call_of, perform

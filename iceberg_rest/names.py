@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from metalake.errors import Invalid
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind
-from metalake.targets import decode
+from metalake.request_target import decode
 
 Levels = tuple[str, ...]
 

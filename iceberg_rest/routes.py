@@ -16,18 +16,18 @@ from authz import operations
 from authz.actor import Actor
 from authz.callers.identity import authenticate
 from authz.operations import Operation
-from catalogs.callers import caller_at
+from catalogs.caller_lookup import caller_at
 from catalogs.services.admission import admit_to
 from iceberg_rest import names
 from iceberg_rest.errors import Subject, error_reply, render_error
 from iceberg_rest.names import Levels, dotted
 from iceberg_rest.replies import Reply
-from metalake import hooks
+from metalake import listeners
 from metalake.bodies import before_reading, parse
 from metalake.errors import Forbidden, Invalid, MetalakeError, Unsupported
 from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address, logical
-from metalake.refusals import refused
+from metalake.refusal_audit import refused
 from metalake.rest.declarations import Declaration
 from metalake.rest.replies import age_of
 
@@ -201,20 +201,22 @@ def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
         asked = routes.get(request.method or "")
         if asked is None:
             return _not_allowed(request, sorted(routes)).as_response()
-        answer = _announced if hooks.listeners else _answer
+        answer = _announced if listeners.listeners else _answer
         return answer(asked, request, raw).as_response()
 
     return view
 
 
 def _announced(asked: Route, request: HttpRequest, raw: dict[str, str]) -> Reply:
-    with hooks.announcing("iceberg", asked.operation) as announcer:
+    with listeners.announcing("iceberg", asked.operation) as announcer:
         reply = _answer(asked, request, raw, announcer)
         announcer.answers(reply.status)
         return reply
 
 
-def _answer(asked: Route, request: HttpRequest, raw: dict[str, str], announcer: hooks.Announcer | None = None) -> Reply:
+def _answer(
+    asked: Route, request: HttpRequest, raw: dict[str, str], announcer: listeners.Announcer | None = None
+) -> Reply:
     call: Call | None = None
     try:
         call, ahead = _read(asked, request, **raw)

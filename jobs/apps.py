@@ -7,15 +7,15 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         from authz.services import owners
-        from catalogs.services import admission, homes, removal
+        from catalogs.services import admission, cascade, creation_hooks
         from jobs import tasks
-        from jobs.services import leaving, system, templates
+        from jobs.services import departures, system, templates
         from metalake import events
         from metalake.kinds import Kind
 
         tasks.register()
         admission.admit_with("alter_job_template", templates.admit)
-        homes.check_home_with(system.check_home)
-        removal.before_removal(Kind.JOB_TEMPLATE, leaving.end_runs_below)
-        events.subscribe_in_transaction(leaving.follow)
-        owners.hand_over_with(leaving.hand_over_schedules)
+        creation_hooks.check_home_with(system.check_home)
+        cascade.before_removal(Kind.JOB_TEMPLATE, departures.end_runs_below)
+        events.subscribe_in_transaction(departures.follow)
+        owners.hand_over_with(departures.hand_over_schedules)

@@ -10,19 +10,19 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from jobs.models import JobRun
-from jobs.running import sweeping, watching
+from jobs.running import cleanup, runner
 from jobs.services import runs, schedules
 from metalake import outbox
 
 
 def register() -> None:
     outbox.handles(runs.TOPIC, begin)
-    outbox.every_round(sweeping.sweep, schedules.begin_due, take_up)
+    outbox.every_round(cleanup.sweep, schedules.begin_due, take_up)
 
 
 @shared_task(name="metalake.work_on_jobs")
 def work_on_jobs() -> int:
-    return watching.work()
+    return runner.work()
 
 
 @shared_task(name=schedules.TASK)
@@ -46,6 +46,6 @@ def take_up() -> None:
 
 def _work() -> None:
     try:
-        watching.work()
+        runner.work()
     finally:
         close_old_connections()

@@ -21,10 +21,10 @@ def main() -> None:
 
 def _prepare_to_serve() -> None:
     """Before a module with a counter is loaded, as processes share counts, and before the data folder is made."""
-    from metalake import listening, meters
+    from metalake import bind_address, metrics
 
-    listening.listen().close()
-    meters.share()
+    bind_address.listen().close()
+    metrics.share()
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ class MetalakeConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        from metalake import event_log, events, hooks, outbox, sharing, store
-        from metalake.health import STORED
+        from metalake import database_checks, event_log, events, listeners, outbox, shared_settings
+        from metalake.metrics import STORED
 
-        store.refuse_at_first_connection()
-        outbox.handles(events.TOPIC, events.deliver, in_order=True, unless=sharing.events_left)
-        STORED.register(sharing.Metrics())
+        database_checks.refuse_at_first_connection()
+        outbox.handles(events.TOPIC, events.deliver, in_order=True, unless=shared_settings.events_left)
+        STORED.register(shared_settings.Metrics())
         events.subscribe(event_log.append)
-        hooks.listen_to_names(settings.METALAKE_LISTENERS)
+        listeners.listen_to_names(settings.METALAKE_LISTENERS)

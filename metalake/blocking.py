@@ -1,4 +1,4 @@
-"""Separates short reads of our own store from work that may block; each has its threads (metalake/server/pools.py)."""
+"""Tells short reads of our own store from work that may block: each has its own thread pool."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.http import HttpRequest, UnreadablePostError
 
 from metalake.errors import Forbidden, Invalid, MetalakeError, TooLarge
-from metalake.targets import wire_of
+from metalake.request_target import wire_of
 from metalake.wire import ESCAPED_BACKSLASH, AnyBody, holds_nul, read
 
 JSON = "application/json"

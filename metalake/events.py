@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from django.utils import timezone
 
-from metalake.context import request_id
-from metalake.inserting import Into, insert
+from metalake.bulk_insert import Into, insert
+from metalake.full_names import dotted
 from metalake.models import Outbox, Securable
-from metalake.names import dotted
+from metalake.request_context import request_id
 
 TOPIC = "event"
 

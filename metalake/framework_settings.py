@@ -16,7 +16,7 @@ LIBRARY_APPS = [
     "drf_spectacular_sidecar",
 ]
 
-MIDDLEWARE = ["metalake.middleware.Wire", "metalake.middleware.PagesOnly"]
+MIDDLEWARE = ["server.middleware.Wire", "server.middleware.PagesOnly"]
 PAGE_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -27,9 +27,9 @@ PAGE_MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "metalake.middleware.ContentSecurity",
+    "server.middleware.ContentSecurity",
     "django_htmx.middleware.HtmxMiddleware",
-    "frontend.refusing.WithoutMethod",
+    "frontend.error_pages.WithoutMethod",
 ]
 # PagesOnly gives the admin its middleware; our PolicyBackend replaces guardian's, which has no DENY.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410", "guardian.W001"]
@@ -42,7 +42,7 @@ LOGIN_REDIRECT_URL = "frontend:home"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
-CSRF_FAILURE_VIEW = "frontend.refusing.form_refused"
+CSRF_FAILURE_VIEW = "frontend.error_pages.form_refused"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -76,14 +76,14 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["metalake.rest.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["metalake.rest.parsers.JSONParser"],
     "EXCEPTION_HANDLER": "metalake.rest.exceptions.render_error",
-    "DEFAULT_SCHEMA_CLASS": "metalake.openapi.NativeSchema",
+    "DEFAULT_SCHEMA_CLASS": "server.openapi.NativeSchema",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Metalake",
     "DESCRIPTION": "The governed metadata catalog of the open lakehouse: the native API.",
     "VERSION": "1.3.1",
     "OAS_VERSION": "3.1.1",
-    "PREPROCESSING_HOOKS": ["metalake.openapi.one_path_each"],
+    "PREPROCESSING_HOOKS": ["server.openapi.one_path_each"],
     "POSTPROCESSING_HOOKS": [],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],

@@ -8,9 +8,9 @@ from typing import Any
 
 from pythonjsonlogger.orjson import OrjsonFormatter
 
-from metalake.causes import log_text
-from metalake.context import request_id
+from metalake.database_errors import log_text
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderUnavailable
+from metalake.request_context import request_id
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from metalake.errors import MetalakeError
-from metalake.leading import Bell
+from metalake.leader_election import Bell
 from metalake.models import Outbox
 
 log = logging.getLogger(__name__)

@@ -11,17 +11,17 @@ from django.http.request import split_domain_port
 
 from formats.iceberg.locations import is_under, normalise
 from metalake import timeouts
-from metalake.addresses import parse_proxies
+from metalake.bind_address import address
+from metalake.client_address import parse_proxies
 from metalake.environment import Environment
 from metalake.errors import Invalid
 from metalake.framework_settings import *  # noqa: F403
 from metalake.framework_settings import LIBRARY_APPS, SPECTACULAR_SETTINGS
 from metalake.hierarchy import SeparatorPolicy, check_separator
-from metalake.listening import address
-from metalake.protected import BESIDE_THE_STORE, require_apart
-from metalake.targets import in_url, is_address, is_loopback, is_private, parse_prefix
-from providers.reaching.addresses import parse_allowed
-from providers.reaching.identity import parse_identity
+from metalake.protected_files import BESIDE_THE_STORE, require_apart
+from metalake.request_target import in_url, is_address, is_loopback, is_private, parse_prefix
+from providers.network.addresses import parse_allowed
+from providers.network.identity import parse_identity
 
 env = Environment()
 
@@ -67,7 +67,7 @@ METALAKE_SPARK_SUBMIT = env.str("METALAKE_SPARK_SUBMIT", "")
 METALAKE_SPARK_JARS = tuple(env.list("METALAKE_SPARK_JARS", default=[]))  # of built-in jobs, Iceberg's runtime
 METALAKE_SPARK_MASTER = env.str("METALAKE_SPARK_MASTER", "local[*]")
 METALAKE_SPOOL = env.str("METALAKE_SPOOL", "")  # a folder that built-in jobs share with executors elsewhere
-METALAKE_KEY_FILE = env.str("METALAKE_KEY_FILE", "")  # by which those open secrets (pipelines/sealed.py)
+METALAKE_KEY_FILE = env.str("METALAKE_KEY_FILE", "")  # by which those open secrets (pipelines/sealed_secrets.py)
 METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
@@ -247,7 +247,9 @@ CSRF_TRUSTED_ORIGINS = env.list("METALAKE_CSRF_TRUSTED_ORIGINS", default=[])
 INSTALLED_APPS = [
     *LIBRARY_APPS,
     "metalake",
+    "server",
     "authz",
+    "access",
     "catalogs",
     "outside",
     "views_mgmt",
@@ -312,7 +314,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 GUARDIAN_GROUP_OBJ_PERMS_MODEL = "authz.Grant"
-GUARDIAN_GET_CONTENT_TYPE = "authz.guarding.permissions.content_type_of"
+GUARDIAN_GET_CONTENT_TYPE = "authz.guardian_adapter.permissions.content_type_of"
 ANONYMOUS_USER_NAME = None
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("METALAKE_HTTPS", False)
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(METALAKE_MAX_BODY, METALAKE_MAX_COMMIT_BODY, METALAKE_MAX_PLAN_BODY)
@@ -324,7 +326,7 @@ FORCE_SCRIPT_NAME = METALAKE_PATH_PREFIX or None  # what Django puts before the 
 STATIC_URL = f"{METALAKE_PATH_PREFIX}/static/"
 SPECTACULAR_SETTINGS["SERVERS"] = [{"url": METALAKE_PATH_PREFIX}] if METALAKE_PATH_PREFIX else []
 STATIC_ROOT = METALAKE_HOME / "static"
-STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise expects it at start; metalake.static_files fills it
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise expects it at start; server.static_files fills it
 
 CELERY_BROKER_URL = METALAKE_BROKER_URL or "memory://localhost"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 3}  # seconds

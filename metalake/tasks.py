@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metalake import outbox, sharing
+from metalake import outbox, shared_settings
 from metalake.celery import app
 
 
@@ -13,5 +13,5 @@ def do_round() -> None:
 
 @app.task(name="metalake.drain_outbox")
 def drain_outbox() -> int:
-    sharing.tell()
+    shared_settings.tell()
     return outbox.drain()

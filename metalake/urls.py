@@ -8,9 +8,9 @@ from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from frontend.pages import sign_in
-from metalake import health
-from metalake.description import Description
-from metalake.middleware import ContentSecurity
+from server import health
+from server.middleware import ContentSecurity
+from server.openapi_document import Description
 
 described = SpectacularSwaggerSplitView.as_view(  # the view without inline scripts
     template_name="frontend/api.html", url_name="schema"
@@ -19,6 +19,7 @@ described = SpectacularSwaggerSplitView.as_view(  # the view without inline scri
 urlpatterns = [
     path("api/", include("catalogs.urls")),  # the hot reads first
     path("api/", include("authz.urls")),
+    path("api/", include("access.urls")),
     path("api/", include("outside.urls")),
     *(path("api/", include(app.native_urls)) for app in apps.get_app_configs() if hasattr(app, "native_urls")),
     path("api/version", health.Version.as_view()),
@@ -28,14 +29,14 @@ urlpatterns = [
     re_path(r"^(?:api/)?health/ready$", health.Ready.as_view()),
     path("configs", health.Configs.as_view()),
     path("metrics", health.metrics),
-    path("iceberg/", include("iceberg_rest.urls")),  # metalake.middleware calls these directly
+    path("iceberg/", include("iceberg_rest.urls")),  # server.middleware calls these directly
     path("admin/login/", sign_in.admin_login),
     path("admin/password_change/", sign_in.admin_password),
     path("admin/", admin.site.urls),
     path("", include("frontend.urls")),
 ]
 
-handler400 = "metalake.handlers.bad_request"
-handler403 = "metalake.handlers.forbidden"
-handler404 = "metalake.handlers.not_found"
-handler500 = "metalake.handlers.server_failed"
+handler400 = "server.error_handlers.bad_request"
+handler403 = "server.error_handlers.forbidden"
+handler404 = "server.error_handlers.not_found"
+handler500 = "server.error_handlers.server_failed"

@@ -10,7 +10,7 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import HarvestedPart, Intent, Listing, Mirror, RefreshRun, Reservation, Tombstone
 from metalake.admin import ReadOnlyAdmin
-from outside import watching
+from outside import monitoring
 
 
 @admin.register(Intent)
@@ -37,15 +37,15 @@ class IntentAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try stuck ones again", permissions=["operate"])
     def retry(self, request: HttpRequest, rows: QuerySet[Intent]) -> None:
-        self._decide(request, rows, watching.RETRIED, "will be tried again")
+        self._decide(request, rows, monitoring.RETRIED, "will be tried again")
 
     @admin.action(description="Give stuck ones up: what they left outside stays", permissions=["operate"])
     def give_up(self, request: HttpRequest, rows: QuerySet[Intent]) -> None:
-        self._decide(request, rows, watching.GIVEN_UP, "given up")
+        self._decide(request, rows, monitoring.GIVEN_UP, "given up")
 
-    def _decide(self, request: HttpRequest, rows: QuerySet[Intent], decision: watching.Decision, what: str) -> None:
+    def _decide(self, request: HttpRequest, rows: QuerySet[Intent], decision: monitoring.Decision, what: str) -> None:
         assert isinstance(request.user, User)
-        count = watching.decide_all(actor_of(request.user), rows, decision)
+        count = monitoring.decide_all(actor_of(request.user), rows, decision)
         self.message_user(request, f"{count} {what}.", messages.SUCCESS if count else messages.WARNING)
 
 

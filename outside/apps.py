@@ -6,9 +6,8 @@ class OutsideConfig(AppConfig):
 
     def ready(self) -> None:
         from catalogs import stores
-        from metalake.health import NAMES, STORED
         from metalake.kinds import Kind
-        from metalake.meters import LOOKED_UP
+        from metalake.metrics import LOOKED_UP, NAMES, STORED
         from outside import metrics, tasks
         from outside.stores import OutsideCatalogs, OutsideSchemas, OutsideTables
         from outside.view_stores import OutsideViews

@@ -13,16 +13,16 @@ from authz import policy
 from authz.actor import NOBODY, Actor, actor_from
 from catalogs.leaf_stores import listed_until
 from catalogs.lookup import by_id
-from catalogs.services.changes import require_enabled
-from catalogs.services.opening import provider_at
+from catalogs.services.alterations import require_enabled
+from catalogs.services.provider_of import provider_at
 from catalogs.stores import store_for
 from metalake.errors import Forbidden, NotFound, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Located
-from outside import workers
+from outside import worker_calls
 from providers import remote
-from providers.answers import Levels, Remote
 from providers.base import Provider
+from providers.remote_objects import Levels, Remote
 from providers.verbs import READS
 
 BY_WORKER = remote.TOTAL + 5  # seconds that a worker may take with a call
@@ -46,9 +46,9 @@ def ask(actor: Actor, located: Located, provider: Provider, verb: str, **argumen
 
 
 def _ask_once(actor: Actor, located: Located, provider: Provider, verb: str, arguments: dict[str, Any]) -> Any:
-    if not workers.make_calls():
+    if not worker_calls.make_calls():
         return remote.run(provider, verb, arguments)
-    call = partial(workers.call, located.catalog.id, actor)
+    call = partial(worker_calls.call, located.catalog.id, actor)
     return remote.run(remote.ByWorker(provider.catalog_id, provider.label, call), verb, arguments, total=BY_WORKER)
 
 

@@ -12,9 +12,9 @@ from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
 from outside import mirror
 from outside.calls import pages
-from outside.reading import LOOKS, bury_if_gone
-from providers.answers import Remote
+from outside.reads import LOOKS, bury_if_gone
 from providers.base import Provider
+from providers.remote_objects import Remote
 
 MOST_COUNTED, SHOWN = 1_000, 20  # hidden tables that a refusal counts and names
 FILTERS = "filter (table-type-filter, table-format-filter or list-all-tables)"

@@ -20,22 +20,22 @@ from django.utils import timezone
 
 from authz.actor import Actor, system_actor
 from catalogs.models import HarvestedPart, Mirror, RefreshRun
-from catalogs.services.holding import write_to
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
+from catalogs.services.writes import write_to
 from metalake import leases
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.lineage import Located
 from metalake.paging import Page
-from outside import comparing, mirror, refresh
+from outside import listing_diff, mirror, refresh
 from outside.calls import levels_of
 from outside.mirror import Tally
 from outside.mirror_schemas import meet_schemas
-from outside.reading import SKEW
-from providers import nul
-from providers.answers import Json, Remote
+from outside.reads import SKEW
+from providers import nul_characters
 from providers.base import Provider
+from providers.remote_objects import Json, Remote
 
 KNOWN = 5_000  # objects of a page
 RESUMED_WITHIN = timedelta(days=1)  # what a run saw longer ago is not to be believed
@@ -150,14 +150,14 @@ def _end_old(catalog_id: int) -> None:
     """End a run that began too long ago to go on with, and forget the parts of all that have ended."""
     runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, is_delivered=True)
     for old in runs.filter(state=RefreshRun.State.RUNNING, started_at__lt=timezone.now() - RESUMED_WITHIN):
-        comparing.finish(old, RefreshRun.State.FAILED, "Nothing was delivered any more.")
+        listing_diff.finish(old, RefreshRun.State.FAILED, "Nothing was delivered any more.")
     HarvestedPart.objects.filter(run__in=runs.exclude(state=RefreshRun.State.RUNNING)).delete()
 
 
 def _take(run: RefreshRun) -> RefreshRun:
     """Begin a new turn, in which only listings that were delivered whole still count as seen."""
     running = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING)
-    if not leases.take(running, run.pk, run.fence, comparing.LEASE):
+    if not leases.take(running, run.pk, run.fence, listing_diff.LEASE):
         raise Conflict("Another harvest of this catalog begins; try again.", kind=Kind.CATALOG)
     parts = HarvestedPart.objects.filter(run=run)
     parts.exclude(schema__in=parts.filter(name=WHOLE).values("schema")).delete()
@@ -208,7 +208,7 @@ def deliver(delivery: Delivery, part: Part) -> RefreshRun:
         )
         tally = _meet(located, provider, part, asked_at)
         tally.seen = part.seen
-        comparing.count(run, tally, without=frozenset() if is_new else frozenset({"seen", "skipped"}))
+        listing_diff.count(run, tally, without=frozenset() if is_new else frozenset({"seen", "skipped"}))
 
     if part.name == WHOLE:
         raise Invalid("part: a part of a listing has a name.", kind=Kind.CATALOG)
@@ -227,7 +227,10 @@ def _meet(catalog: Located, provider: Provider, part: Part, asked_at: datetime) 
 def _remotes(provider: Provider, kind: Kind, entries: Sequence[Json]) -> list[Remote]:
     """The objects that the entries describe, in the form in which answers of the system are stored."""
     store = provider.schemas if kind == Kind.SCHEMA else provider.tables
-    return [Remote(**nul.as_stored(store.delivered(nul.as_sent(entry)).as_json())) for entry in entries]
+    return [
+        Remote(**nul_characters.as_stored(store.delivered(nul_characters.as_sent(entry)).as_json()))
+        for entry in entries
+    ]
 
 
 def lack(delivery: Delivery, missing: Missing) -> RefreshRun:
@@ -243,13 +246,13 @@ def lack(delivery: Delivery, missing: Missing) -> RefreshRun:
     rows, container = _known(located, provider, missing.schema), _container(located, provider, missing.schema)
     if rows is None or container is None or _is_delivered(run, missing.schema):
         return _delivered(delivery, missing, held_back=0)
-    there = comparing.long_known(rows)
+    there = listing_diff.long_known(rows)
     in_all = max(missing.in_all, len(missing.names))
-    if comparing.is_in_doubt(run, container, missing=in_all, known=there.count(), listed=missing.listed):
+    if listing_diff.is_in_doubt(run, container, missing=in_all, known=there.count(), listed=missing.listed):
         return _delivered(delivery, missing, held_back=in_all)
     gone = there.filter(wire_name__in=missing.names, taken_at__lte=asked_at).values_list("pk", flat=True)
     with delivery.in_its_turn():
-        comparing.bury_gone(run, system_actor(), container, provider, list(gone))
+        listing_diff.bury_gone(run, system_actor(), container, provider, list(gone))
     return _delivered(delivery, missing, held_back=0) if missing.is_last else delivery.check()[0]
 
 
@@ -258,9 +261,9 @@ def _delivered(delivery: Delivery, missing: Missing, *, held_back: int) -> Refre
 
     def act(run: RefreshRun, located: Located, provider: Provider) -> None:
         _, is_new = HarvestedPart.objects.get_or_create(run=run, schema=missing.schema, name=WHOLE)
-        comparing.add(run, {"held_back": held_back} if is_new else {})
+        listing_diff.add(run, {"held_back": held_back} if is_new else {})
         if not missing.schema:
-            comparing.finish(run, RefreshRun.State.DONE, "")
+            listing_diff.finish(run, RefreshRun.State.DONE, "")
             HarvestedPart.objects.filter(run=run).delete()
             run.refresh_from_db()
 

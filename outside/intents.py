@@ -2,7 +2,7 @@
 
 A write to an outside system is an intent. One transaction stores it and reserves its names; then the calls are made,
 without any lock; then another transaction publishes rows, owner, audit and event, and only then the write shows. The
-sweeper resumes what a crash left (outside/sweeping.py). The outcome of a lost answer is read back, never guessed. A
+sweeper resumes what a crash left (outside/recovery.py). The outcome of a lost answer is read back, never guessed. A
 process whose intent was taken over notices that by the fence, and stops. Reasons: docs/decisions/outside-catalogs.md.
 """
 
@@ -21,15 +21,15 @@ from django.utils import timezone
 
 from authz.actor import Actor, actor_from
 from authz.callers.accounts import account_of
-from authz.writing import write
+from authz.transactions import write
 from catalogs.models import Intent, Reservation
 from metalake import errors, leases
-from metalake.context import for_request, request_id
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.events import Event, record
 from metalake.kinds import Kind
 from metalake.leases import TakenOver
-from outside import steps, workers
+from metalake.request_context import for_request, request_id
+from outside import steps, worker_calls
 from outside.steps import ADOPTED as ADOPTED
 from outside.steps import LEASE, Undecidable, Unsettled, save
 from outside.steps import step as step
@@ -161,7 +161,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
 
 def _hand_over(intent: Intent) -> None:
     try:
-        workers.settle(intent)
+        worker_calls.settle(intent)
     except OutcomeUnknown:
         pass  # the intent's row has its progress
     except ProviderUnavailable as failure:  # it was not sent

@@ -11,16 +11,16 @@ from django.utils import timezone
 
 from authz.actor import Actor
 from catalogs.leaf_stores import asked_once
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from catalogs.stores import store_for
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
 from outside import mirror
 from outside.calls import levels_of, load_leaf, pages
-from outside.reading import LOOKS, listed_since, names_to_show
-from providers.answers import Levels
+from outside.reads import LOOKS, listed_since, names_to_show
 from providers.base import Provider
+from providers.remote_objects import Levels
 
 
 def listed_names(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> tuple[set[str] | None, datetime]:

@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 from catalogs.models import Catalog, Intent, RefreshRun
 from catalogs.stores import storage_in
 from metalake.kinds import Kind
-from outside.sweeping import looking
-from providers import lines
+from outside.recovery import looking
+from providers import circuit_breaker
 from providers.base import Storage
 
 LABELS = ["catalog"]
@@ -44,7 +44,7 @@ class Breakers(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         systems = GaugeMetricFamily("metalake_remote_breaker_open", "Whether calls are refused", labels=LABELS)
         storages = GaugeMetricFamily("metalake_storage_breaker_open", "Whether calls are refused", labels=LABELS)
-        for (to, of), health in lines.known().items():
+        for (to, of), health in circuit_breaker.known().items():
             (storages if to == "storage" else systems).add_metric([str(of)], health.is_open)
         yield from (systems, storages)
 

@@ -11,23 +11,23 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from authz.actor import SERVER, SYSTEM, Actor, system_actor
-from authz.writing import write
+from authz.transactions import write
 from catalogs.models import LEVELS, Mirror
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from catalogs.stores import offers_of
 from metalake.errors import Invalid, NotFound
 from metalake.events import Event, event_of, record, stands
+from metalake.full_names import dotted
 from metalake.hierarchy import check_segment
 from metalake.kinds import Kind, slot_of
 from metalake.lineage import Located
 from metalake.models import Securable
-from metalake.names import dotted
-from outside.moving import moving_leaves, stored_here
-from outside.moving import wire_name as wire_name
+from outside.stale_names import moving_leaves, stored_here
+from outside.stale_names import wire_name as wire_name
 from outside.tombstones import bury
 from outside.view_versions import note_all as note_views
-from providers.answers import Remote
 from providers.base import listed_together
+from providers.remote_objects import Remote
 
 GRACE = timedelta(seconds=60)  # for so long a listing may lack an object that was just made
 NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from authz.actor import SERVER, SYSTEM, Actor, system_actor
-from authz.writing import write
+from authz.transactions import write
 from catalogs.models import Mirror, Schema
 from metalake.errors import Invalid
 from metalake.events import Event, event_of, record, stands
+from metalake.full_names import dotted
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable
-from metalake.names import dotted
 from outside.mirror import (
     A_WRITE_HAS_IT,
     NO_NAME,
@@ -27,11 +27,11 @@ from outside.mirror import (
     store_answer,
     take_over,
 )
-from outside.moving import buried_schemas, reserved_schemas, written_schemas
-from outside.moving import wire_name as wire_name
+from outside.stale_names import buried_schemas, reserved_schemas, written_schemas
+from outside.stale_names import wire_name as wire_name
 from outside.tombstones import bury
-from providers.answers import Remote
 from providers.base import Provider
+from providers.remote_objects import Remote
 
 
 def meet_schemas(

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from authz.actor import Actor
 from catalogs.services.nesting import PROPERTY, SHOWN, divided_conflicts
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from metalake.errors import Invalid, NotFound, ProviderTimeout, ProviderUnavailable
 from metalake.hierarchy import HierarchicalSchema, configured_separator
 from metalake.kinds import Kind
@@ -18,9 +18,9 @@ from metalake.lineage import Located
 from outside import mirror
 from outside.calls import load_schema, pages
 from providers import remote
-from providers.answers import Levels, Remote
 from providers.base import Provider
 from providers.deadline import require_time
+from providers.remote_objects import Levels, Remote
 from providers.schema_names import encode_path
 
 

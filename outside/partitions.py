@@ -13,19 +13,19 @@ from catalogs.lookup import by_id
 from catalogs.models import Intent
 from catalogs.secrets import require_values
 from catalogs.services import places
-from catalogs.services.changes import event
-from catalogs.services.holding import hold_each
+from catalogs.services.alterations import event
+from catalogs.services.writes import hold_each
 from formats.native.partitions import IdentityPartition
 from metalake.events import record
+from metalake.full_names import dotted
 from metalake.lineage import Located
 from metalake.models import new_id
-from metalake.names import dotted
-from outside import ground, intents, mirror
+from outside import intents, mirror, table_places
 from outside.calls import ask, levels_of, pages
 from outside.intents import Draft, Work, step
 from outside.tables import ExternalTable
-from outside.work import files_kept, names_on, recheck
-from providers.answers import PARTITION, Remote
+from outside.write_helpers import files_kept, names_on, recheck
+from providers.remote_objects import PARTITION, Remote
 
 SLOT = "partition"
 
@@ -55,7 +55,7 @@ def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[st
     require_values(asked.properties, kind=PARTITION)
     definition = table.provider.partitions.draft(table.definition, asked)
     name, place = definition["name"], definition.get("location")
-    ground.require_partition(actor, table.located, table.provider, _locations_of(table), place)
+    table_places.require_partition(actor, table.located, table.provider, _locations_of(table), place)
     intent = _carry(actor, table, "add_partition", name, definition=definition)
     return table.provider.partitions.show(table.definition, intent.steps[-1]["result"]["definition"])
 

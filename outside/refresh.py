@@ -19,9 +19,9 @@ from authz.actor import SYSTEM, Actor, system_actor
 from authz.locks import Lock
 from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun, Schema
-from catalogs.services.changes import require_enabled
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.opening import provider_at
+from catalogs.services.alterations import require_enabled
+from catalogs.services.provider_of import provider_at
+from catalogs.services.writes import Locks, write_to
 from catalogs.stores import catalog_store_by, store_for
 from metalake import leases
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
@@ -29,7 +29,7 @@ from metalake.events import follow_up
 from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.lineage import Address, Located
-from outside import comparing, mirror
+from outside import listing_diff, mirror
 from outside.calls import levels_of, pages
 from outside.mirror import Tally
 from outside.mirror_schemas import meet_schemas
@@ -100,7 +100,7 @@ def _running(catalog_id: int, accept_drops: bool, is_delivered: bool) -> Refresh
     running = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
     run = running.first()
     if run is not None and run.is_delivered and run.is_left_alone and not is_delivered:
-        comparing.finish(run, RefreshRun.State.FAILED, "Nothing was delivered any more, and another refresh began.")
+        listing_diff.finish(run, RefreshRun.State.FAILED, "Nothing was delivered any more, and another refresh began.")
         return None
     if accept_drops:
         running.update(accept_drops=True)
@@ -141,7 +141,7 @@ def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun
 def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
     """Stop a run; what it has compared so far stays."""
     run = run_of(actor, metalake, catalog, run_id)
-    comparing.finish(run, RefreshRun.State.FAILED, f"Stopped by {actor.name}.", any_fence=True)
+    listing_diff.finish(run, RefreshRun.State.FAILED, f"Stopped by {actor.name}.", any_fence=True)
     run.refresh_from_db()
     return run
 
@@ -159,17 +159,17 @@ def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) ->
             cursor.execute("PRAGMA mmap_size=0")  # a walk reads every page of the file, which would all stay mapped
     try:
         _walk(run, report or (lambda run: None))
-        comparing.finish(run, RefreshRun.State.DONE, "")
+        listing_diff.finish(run, RefreshRun.State.DONE, "")
     except TakenOver:
         log.info("refresh %s was stopped, or another process goes on with it", run_id)
     except KeyboardInterrupt:
         leases.give_back(run)
         raise
     except MetalakeError as failure:
-        comparing.finish(run, RefreshRun.State.FAILED, failure.message)
+        listing_diff.finish(run, RefreshRun.State.FAILED, failure.message)
     except Exception as failure:
         reason = f"The server failed ({type(failure).__name__}); its log says more."
-        comparing.finish(run, RefreshRun.State.FAILED, reason)
+        listing_diff.finish(run, RefreshRun.State.FAILED, reason)
         raise
     return RefreshRun.objects.filter(pk=run_id).first() or run  # the row is gone if its catalog was dropped
 
@@ -177,7 +177,7 @@ def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) ->
 def abandoned() -> list[int]:
     """The ids of runs whose process has ended, at most 10."""
     now = timezone.now()
-    begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - comparing.LEASE)
+    begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - listing_diff.LEASE)
     dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING, is_delivered=False)
     return list(dead.values_list("pk", flat=True)[:10])
 
@@ -186,7 +186,7 @@ def _take(run_id: int) -> RefreshRun | None:
     walks = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING, is_delivered=False)
     free = walks.filter(lease_until__lte=timezone.now())
     run = free.filter(pk=run_id).first()
-    if run is None or not leases.take(free, run.pk, run.fence, comparing.LEASE):
+    if run is None or not leases.take(free, run.pk, run.fence, listing_diff.LEASE):
         return None
     run.fence += 1
     return run
@@ -199,7 +199,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
     require_enabled(catalog)
     actor, provider = system_actor(), provider_at(catalog)
     run.seen = run.counted
-    comparing.save(run, seen=run.seen)
+    listing_diff.save(run, seen=run.seen)
     listed: set[str] = set()
     if provider.keeps_outside(Kind.SCHEMA):
         listed = _schemas(run, actor, catalog, provider, report)
@@ -207,7 +207,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
         if name > run.after:
             _leaves(run, actor, schema_named(catalog, provider, name), provider, report)
             run.after, run.counted = name, run.seen
-            comparing.save(run, after=run.after, counted=run.counted)
+            listing_diff.save(run, after=run.after, counted=run.counted)
     if provider.keeps_outside(Kind.SCHEMA):
         _drop_missing(run, actor, catalog, provider, mirror.of_schemas(catalog.id), listed)
 
@@ -276,15 +276,15 @@ def _drop_missing(
     known: QuerySet[Mirror],
     names: set[str],
 ) -> None:
-    there = list(comparing.long_known(known).values_list("pk", "wire_name"))
+    there = list(listing_diff.long_known(known).values_list("pk", "wire_name"))
     missing = [pk for pk, name in there if name not in names]
-    if comparing.is_in_doubt(run, container, missing=len(missing), known=len(there), listed=len(names)):
-        comparing.add(run, {"held_back": len(missing)})
+    if listing_diff.is_in_doubt(run, container, missing=len(missing), known=len(there), listed=len(names)):
+        listing_diff.add(run, {"held_back": len(missing)})
     else:
-        comparing.bury_gone(run, actor, container, provider, missing)
+        listing_diff.bury_gone(run, actor, container, provider, missing)
 
 
 def _count(run: RefreshRun, tally: Tally, report: Callable[[RefreshRun], None], *, again: bool = False) -> None:
     """Add the counts of a page to the run; a page that is read `again` adds only what it changed."""
-    comparing.count(run, tally, without=frozenset({"seen", "skipped"}) if again else frozenset())
+    listing_diff.count(run, tally, without=frozenset({"seen", "skipped"}) if again else frozenset())
     report(run)

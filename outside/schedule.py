@@ -12,8 +12,8 @@ from django.db.models import QuerySet
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from catalogs.models import Catalog
-from metalake import clocks
-from metalake.clocks import LONGEST_NAME
+from metalake import beat_schedules
+from metalake.beat_schedules import LONGEST_NAME
 from metalake.errors import NotFound
 from metalake.kinds import Kind
 from outside import refresh
@@ -77,4 +77,6 @@ def begin(catalog_id: int) -> None:
 
 def begin_due() -> int:
     """Begin the runs that are due, unless celery beat does it; how many were begun."""
-    return clocks.ring_due(TASK, begin, rings_for=lambda catalog_id: Catalog.objects.filter(pk=catalog_id).exists())
+    return beat_schedules.ring_due(
+        TASK, begin, rings_for=lambda catalog_id: Catalog.objects.filter(pk=catalog_id).exists()
+    )

@@ -8,17 +8,17 @@ from django.utils import timezone
 
 from authz.actor import Actor
 from catalogs.models import Intent, Mirror
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from catalogs.stores import store_for
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror, nesting
 from outside.calls import levels_of
 from outside.intents import Name, step
-from outside.reading import current
-from outside.work import names_on, require_own
-from providers.answers import Remote
+from outside.reads import current
+from outside.write_helpers import names_on, require_own
 from providers.base import Provider
+from providers.remote_objects import Remote
 
 
 def as_remote(actor: Actor, schema: Located, *, refresh: bool) -> Remote:

@@ -11,14 +11,14 @@ from django.utils import timezone
 from authz import operations
 from authz.actor import Actor
 from authz.locks import Lock
-from authz.writing import Stale
+from authz.transactions import Stale
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror, Schema
-from catalogs.services import chains, places
-from catalogs.services.chains import Chain
-from catalogs.services.changes import Alteration, row_of
-from catalogs.services.holding import hold_each
-from catalogs.services.opening import provider_at
+from catalogs.services import places, schema_paths
+from catalogs.services.alterations import Alteration, row_of
+from catalogs.services.provider_of import provider_at
+from catalogs.services.schema_paths import Chain
+from catalogs.services.writes import hold_each
 from formats.native import changes
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
@@ -30,10 +30,18 @@ from outside.calls import pages
 from outside.emptiness import bury_gone_schemas, not_empty, tables_gone
 from outside.intents import Draft, Work, step
 from outside.mirror_schemas import meet_schemas
-from outside.reading import bury_if_gone, catalog_of, current, listed_since, mirror_of, names_to_show
-from outside.work import alteration, alteration_work, drop_work, files_kept, names_on, recheck, retry_on_conflict
-from providers.answers import Remote
+from outside.reads import bury_if_gone, catalog_of, current, listed_since, mirror_of, names_to_show
+from outside.write_helpers import (
+    alteration,
+    alteration_work,
+    drop_work,
+    files_kept,
+    names_on,
+    recheck,
+    retry_on_conflict,
+)
 from providers.base import Provider
+from providers.remote_objects import Remote
 
 
 def update_listing(actor: Actor, container: Located, *, force: bool = False) -> tuple[set[int], datetime]:
@@ -88,14 +96,14 @@ def loaded(
 def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:
     """Make a schema outside, with its missing parents there and here."""
     _require_unspelt(actor, ident)
-    _require_place(actor, chains.catalog_at(actor, ident), properties.get("location"))
+    _require_place(actor, schema_paths.catalog_at(actor, ident), properties.get("location"))
 
     locked_id: int | None = None
 
     def way(actor: Actor) -> Chain:
-        catalog = chains.catalog_at(actor, ident)
+        catalog = schema_paths.catalog_at(actor, ident)
         places.require_choice(actor, catalog, {}, properties)
-        return chains.may_create(actor, catalog, ident.schema or "")
+        return schema_paths.may_create(actor, catalog, ident.schema or "")
 
     def holds() -> None:
         nonlocal locked_id
@@ -133,8 +141,8 @@ def _creation(chain: Chain, comment: str | None, properties: dict[str, str]) -> 
 
 def _require_unspelt(actor: Actor, ident: Address) -> None:
     """Raise AlreadyExists if others made the schema under another spelling, after making its row."""
-    catalog = chains.catalog_at(actor, ident)
-    path = chains.may_create(actor, catalog, ident.schema or "").path
+    catalog = schema_paths.catalog_at(actor, ident)
+    path = schema_paths.may_create(actor, catalog, ident.schema or "").path
     provider, asked_at = provider_at(catalog), timezone.now()
     if there := nesting.foreign_place(actor, catalog, provider, path):
         meet_schemas(catalog, provider, [there], asked_at)
@@ -171,8 +179,8 @@ def _creations(
 def _chain(actor: Actor, intent: Intent) -> Chain:
     """The chain to make, in the intent's catalog, whatever its name is by now."""
     catalog = _catalog(intent)
-    chains.require_reach(actor, catalog)
-    return chains.may_create(actor, catalog, intent.arguments["segments"])
+    schema_paths.require_reach(actor, catalog)
+    return schema_paths.may_create(actor, catalog, intent.arguments["segments"])
 
 
 def _catalog(intent: Intent) -> Located:
@@ -183,7 +191,7 @@ def _catalog(intent: Intent) -> Located:
 
 
 def _made(intent: Intent) -> Located:
-    path = chains.path_in(_catalog(intent), intent.arguments["segments"])
+    path = schema_paths.path_in(_catalog(intent), intent.arguments["segments"])
     rows = Schema.objects.filter(in_catalog_id=intent.in_catalog_id, physical_name=path.physical)
     schema = next((schema for pk in rows.values_list("pk", flat=True) if (schema := by_id(pk))), None)
     if schema is None:
@@ -200,7 +208,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
         meet_schemas(chain.catalog, provider, adopted, now)
         chain = _chain(actor, intent)
     answers = {mirror.wire_name(each["arguments"]["schema"]): each["result"] for each in intent.steps}
-    for row in chains.make(actor, chain, None, {}):
+    for row in schema_paths.make(actor, chain, None, {}):
         name = mirror.wire_name(provider.names.levels_of(row.path))
         if name in answers:
             mirror.store_answer(row.id, chain.catalog.id, name, Remote(**answers[name]), now)
@@ -267,7 +275,7 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
     of objects that are gone outside do not count: the system is asked for them.
     """
     recheck(actor, schema, operations.DROP_SCHEMA)
-    chains.check_cascade(schema, cascade)
+    schema_paths.check_cascade(schema, cascade)
     provider, steps, gone, alone = provider_at(schema), [], list[int](), False
     if not cascade:
         bury_gone_schemas(actor, schema, provider)

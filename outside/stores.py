@@ -10,9 +10,9 @@ from authz import operations
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.services import commits
-from catalogs.services.changes import Alteration
-from catalogs.services.holding import Locks
+from catalogs.services.alterations import Alteration
 from catalogs.services.pointers import located_now
+from catalogs.services.writes import Locks
 from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore, store_for
 from catalogs.table_stores import (
     NewState,
@@ -31,23 +31,23 @@ from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
 from outside import (
-    creating,
-    finding,
-    ground,
-    iceberg,
+    creation,
+    discovery,
     mirror,
     nesting,
     partitions,
-    reading,
-    renaming,
+    reads,
+    renames,
     schema_places,
     schemas,
+    table_places,
     tables,
 )
-from outside.work import recheck
-from providers.answers import Levels, Remote
+from outside import iceberg_tables as iceberg
+from outside.write_helpers import recheck
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
+from providers.remote_objects import Levels, Remote
 
 DETAILS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown beside all properties
 
@@ -67,14 +67,14 @@ class OutsideCatalogs(CatalogStore):
         return nesting.spelt_otherwise(catalog_id)
 
     def forget_answers(self, catalog_id: int, reason: str) -> None:
-        reading.forget_answers(catalog_id, reason)
+        reads.forget_answers(catalog_id, reason)
 
 
 class OutsideSchemas(SchemaStore):
     """Schemas of another system; each has a row here, to which grants refer."""
 
     def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
-        return finding.meet_schema(actor, catalog, name)
+        return discovery.meet_schema(actor, catalog, name)
 
     def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:
         return SchemaListing(*schemas.update_listing(actor, container, force=refresh))
@@ -151,7 +151,7 @@ class OutsidePointers(PointerStore):
     ) -> None:
         iceberg.require_own_pointer(current.entry)
         before, after = (table_locations.effective_locations(each) for each in (current.metadata, metadata))
-        ground.require_new(actor, current.published, current.entry.provider, before, after)
+        table_places.require_new(actor, current.published, current.entry.provider, before, after)
 
     def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
         previous = current.metadata_location or ""
@@ -177,7 +177,7 @@ class OutsideTables(TableStore):
     pointers = OutsidePointers()
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
-        return finding.meet_leaf(actor, schema, Kind.TABLE, name)
+        return discovery.meet_leaf(actor, schema, Kind.TABLE, name)
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
         return LeafListing(*tables.update_listing(actor, schema, force=refresh, iceberg=iceberg))
@@ -207,7 +207,7 @@ class OutsideTables(TableStore):
         )
 
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
-        return self.load(actor, creating.create(actor, address, home, asked), as_published=True)
+        return self.load(actor, creation.create(actor, address, home, asked), as_published=True)
 
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
         """Alter a table; an Iceberg table is altered by a commit to its metadata, like a managed one."""
@@ -221,7 +221,7 @@ class OutsideTables(TableStore):
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
         require_shown = partial(tables.require_shown, table, iceberg=iceberg)
-        renaming.rename(actor, table, target, require_shown=require_shown)
+        renames.rename(actor, table, target, require_shown=require_shown)
         return located_now(table)
 
     def drop(self, actor: Actor, address: Address, table: Located, *, purge: bool, iceberg: bool) -> str | None:

@@ -13,22 +13,30 @@ from authz.actor import Actor
 from authz.locks import Lock
 from catalogs.models import Mirror
 from catalogs.services import places
-from catalogs.services.changes import resolve_masks
-from catalogs.services.holding import hold_each
-from catalogs.services.opening import provider_at
+from catalogs.services.alterations import resolve_masks
+from catalogs.services.provider_of import provider_at
+from catalogs.services.writes import hold_each
 from formats.native.changes import as_json
+from metalake.full_names import dotted
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import new_id
-from metalake.names import dotted
-from outside import ground, intents, mirror
+from outside import intents, mirror, table_places
 from outside.calls import levels_of
 from outside.intents import Draft, step
 from outside.listing import describe, listed_names
-from outside.reading import current, mirror_of
-from outside.work import alteration, alteration_work, drop_work, files_kept, names_on, recheck, retry_on_conflict
-from providers.answers import METADATA_FILE, Remote
+from outside.reads import current, mirror_of
+from outside.write_helpers import (
+    alteration,
+    alteration_work,
+    drop_work,
+    files_kept,
+    names_on,
+    recheck,
+    retry_on_conflict,
+)
 from providers.base import Provider
+from providers.remote_objects import METADATA_FILE, Remote
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
         expected = provider.tables.altered(mirrored.definition, resolved)
         if expected != mirrored.definition:
             before, after = (provider.tables.named_places(each) for each in (mirrored.definition, expected))
-            ground.require_new(actor, table, provider, before, after)
+            table_places.require_new(actor, table, provider, before, after)
             draft = partial(
                 _alteration,
                 table=table,

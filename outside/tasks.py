@@ -13,9 +13,9 @@ from django.db import close_old_connections
 from catalogs import vault
 from catalogs.models import Intent, RefreshRun
 from metalake import errors, events, outbox
-from metalake.context import for_request
 from metalake.errors import MetalakeError
-from outside import calls, intents, refresh, schedule, sweeping, tombstones, workers
+from metalake.request_context import for_request
+from outside import calls, intents, recovery, refresh, schedule, tombstones, worker_calls
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ PASSES, PAUSE = 5, 0.3  # how often a worker sends a message back for others, an
 
 def register() -> None:
     outbox.handles(refresh.TOPIC, begin_refresh)
-    outbox.every_round(sweeping.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
+    outbox.every_round(recovery.sweep, take_up_refreshes, schedule.begin_due, tombstones.clear)
     events.subscribe(schedule.follow)
 
 
@@ -49,9 +49,9 @@ def remote_call(
         answer = {"error": errors.as_json(refusal)}
     except Exception as bug:
         failure = MetalakeError(f"The worker failed ({type(bug).__name__}); its log says more.")
-        workers.reply(key, {"error": errors.as_json(failure)})
+        worker_calls.reply(key, {"error": errors.as_json(failure)})
         raise
-    workers.reply(key, answer)
+    worker_calls.reply(key, answer)
 
 
 @shared_task(name="metalake.settle", bind=True)
@@ -66,7 +66,7 @@ def settle_intent(self: Task, intent_id: int, fence: int, asked: str, key: str) 
     with for_request(asked):
         is_settled = intents.settle(intent_id, fence)
     if is_settled and not is_here:
-        workers.reply(key, {"value": None})
+        worker_calls.reply(key, {"value": None})
 
 
 @shared_task(name="metalake.refresh", bind=True)

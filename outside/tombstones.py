@@ -12,12 +12,12 @@ from authz.actor import SERVER
 from authz.models import Grant
 from catalogs.lookup import by_id
 from catalogs.models import Mirror, Tombstone
-from catalogs.services.removal import remove
+from catalogs.services.cascade import remove
 from metalake.events import Event, event_of, gone, record
+from metalake.full_names import dotted
 from metalake.kinds import Kind, Slot
 from metalake.lineage import Located, Node
 from metalake.models import Securable, below
-from metalake.names import dotted
 
 RETENTION = timedelta(hours=24)
 

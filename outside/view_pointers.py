@@ -15,21 +15,21 @@ from catalogs.table_stores import NewState
 from formats.iceberg.table_locations import effective_locations
 from formats.iceberg.views.builder import new_view_metadata
 from formats.iceberg.views.metadata_json import parse_view_metadata
+from metalake.full_names import dotted
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import new_id
-from metalake.names import dotted
-from outside import creating, ground, iceberg, intents, mirror, views
+from outside import creation, iceberg_tables, intents, mirror, table_places, views
 from outside.calls import levels_of
-from outside.creating import Defined
+from outside.creation import Defined
 from outside.intents import Draft
 from outside.steps import step
 from outside.view_versions import as_arguments
-from outside.work import alteration, alteration_work, recheck
-from providers.answers import NewTable, Remote
+from outside.write_helpers import alteration, alteration_work, recheck
 from providers.base import Provider
 from providers.metadata_files import MetadataFiles
-from views_mgmt.commits import Change, CommittedPointers
+from providers.remote_objects import NewTable, Remote
+from views_mgmt.iceberg_commits import Change, CommittedPointers
 from views_mgmt.services import definer
 from views_mgmt.states import present_state, states_in
 from views_mgmt.stores import ViewDraft, ViewRecord
@@ -81,7 +81,7 @@ class OutsideViewPointers(CommittedPointers):
         address: Address,
         home: Located,
         defined: Defined,
-        states_of: creating.StatesOf,
+        states_of: creation.StatesOf,
         fact: str,
     ) -> ViewRecord:
         def allowed_states(provider: Provider, new: NewTable) -> Sequence[State]:
@@ -89,8 +89,8 @@ class OutsideViewPointers(CommittedPointers):
             definer.require_may_run_as(actor, home, states[-1].definition)
             return states
 
-        made = creating.make(actor, address, home, defined, Kind.VIEW, states_of=allowed_states, fact=fact)
-        return iceberg.after_making(Kind.VIEW, lambda: views.loaded(actor, made, as_published=True))
+        made = creation.make(actor, address, home, defined, Kind.VIEW, states_of=allowed_states, fact=fact)
+        return iceberg_tables.after_making(Kind.VIEW, lambda: views.loaded(actor, made, as_published=True))
 
     def read(self, record: ViewRecord) -> ViewRecord:
         if record.metadata_location is None:
@@ -107,14 +107,14 @@ class OutsideViewPointers(CommittedPointers):
 
     def require_places(self, actor: Actor, current: ViewRecord, files: MetadataFiles, metadata: Json) -> None:
         before, after = (effective_locations(each) for each in (current.metadata, metadata))
-        ground.require_new(actor, current.view, current.entry.provider, before, after)
+        table_places.require_new(actor, current.view, current.entry.provider, before, after)
 
     def swap(
         self, actor: Actor, address: Address, current: ViewRecord, new: NewState, change: Change
     ) -> ViewRecord | None:
         state = present_state(new.metadata, new.location)
         decide = partial(_pointing, current=current, state=state, change=change)
-        if not iceberg.point(actor, current.view, new.files, new.location, decide):
+        if not iceberg_tables.point(actor, current.view, new.files, new.location, decide):
             return None
         new.files.forget(current.metadata_location or "")
         return views.loaded(actor, current.view, as_published=True)

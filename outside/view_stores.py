@@ -16,10 +16,10 @@ from formats.native.outlines import outline_native
 from formats.native.view_definition import ViewDefinition
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from outside import finding, renaming, view_writes, views
+from outside import discovery, renames, view_writes, views
 from outside.view_pointers import OutsideViewPointers
 from providers.base import Provider
-from views_mgmt.commits import CommittedPointers
+from views_mgmt.iceberg_commits import CommittedPointers
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
 TYPE = "table_type"  # the property that says what a Hive-like system's entry is
@@ -31,7 +31,7 @@ class OutsideViews(ViewStore):
     pointers: ClassVar[CommittedPointers] = OutsideViewPointers()
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
-        return finding.meet_leaf(actor, schema, Kind.VIEW, name)
+        return discovery.meet_leaf(actor, schema, Kind.VIEW, name)
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
         return LeafListing(*views.update_listing(actor, schema, force=refresh, iceberg=iceberg))
@@ -72,7 +72,7 @@ class OutsideViews(ViewStore):
             views.require_format(view, mirrored, iceberg=iceberg)
             views.require_plain(provider, mirrored)
 
-        renaming.rename(actor, view, target, require_shown=require_shown)
+        renames.rename(actor, view, target, require_shown=require_shown)
         return located_now(view)
 
     def drop(self, actor: Actor, address: Address, view: Located, *, iceberg: bool) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from authz.actor import SYSTEM
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from formats.native.view_definition import ViewDefinition
 from metalake.errors import MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node
-from providers.answers import Remote
 from providers.base import Provider
-from views_mgmt import noting
-from views_mgmt.noting import Noted
+from providers.remote_objects import Remote
+from views_mgmt import version_recorder
+from views_mgmt.version_recorder import Noted
 from views_mgmt.versions import Form, State
 
 Json = dict[str, Any]
@@ -42,9 +42,9 @@ def note_all(
     noted = [_noted(provider, schema.below(Node(id, Kind.VIEW, one.name, None, None)), one) for id, one in described]
     if written:
         states = [State(ViewDefinition.from_json(one["definition"]), one["stored_as"]) for one in written]
-        noting.note_states(noted[0].view, states, by, noted[0].form)
+        version_recorder.note_states(noted[0].view, states, by, noted[0].form)
     else:
-        noting.note(noted, by)
+        version_recorder.note(noted, by)
 
 
 def _noted(provider: Provider, view: Located, remote: Remote) -> Noted:

@@ -1,4 +1,4 @@
-"""Create, alter and drop views in an outside system by intents; `outside.renaming` renames them."""
+"""Create, alter and drop views in an outside system by intents; `outside.renames` renames them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from authz.locks import Lock
 from catalogs import lookup
 from catalogs.models import Mirror
 from catalogs.services import free_names
-from catalogs.services.holding import hold_each
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
+from catalogs.services.writes import hold_each
 from formats.native import view_definition
 from formats.native.view_definition import ViewDefinition
+from metalake.full_names import dotted
 from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import new_id
-from metalake.names import dotted
 from outside import intents, mirror
 from outside.calls import levels_of
-from outside.creating import carry_creation
+from outside.creation import carry_creation
 from outside.intents import Draft, step
-from outside.reading import current
+from outside.reads import current
 from outside.schema_places import asked_now, place_to_make
 from outside.views import require_format
-from outside.work import alteration, alteration_work, drop_work, names_on, recheck, retry_on_conflict
-from providers.answers import Remote
+from outside.write_helpers import alteration, alteration_work, drop_work, names_on, recheck, retry_on_conflict
+from providers.remote_objects import Remote
 from views_mgmt.services import definer
 from views_mgmt.stores import Plan
 

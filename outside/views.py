@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from authz.actor import SYSTEM, Actor, system_actor
-from authz.writing import write
+from authz.transactions import write
 from catalogs.models import Mirror
 from catalogs.services.claims import require_unclaimed
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from metalake.errors import MetalakeError, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
 from outside.listing import describe, listed_names
-from outside.reading import current, mirror_of
-from providers.answers import METADATA_FILE, ViewEntry
+from outside.reads import current, mirror_of
 from providers.base import Provider
-from views_mgmt import noting, versions
+from providers.remote_objects import METADATA_FILE, ViewEntry
+from views_mgmt import version_recorder, versions
 from views_mgmt.states import past_states
 from views_mgmt.stores import ViewRecord
 from views_mgmt.versions import Form, State
@@ -138,6 +138,6 @@ def _note_metadata(record: ViewRecord, location: str) -> None:
 
     def act(actor: Actor) -> None:
         mirror.require_there(record.view)
-        noting.note_states(record.view, states, SYSTEM, Form(record.engine, record.format))
+        version_recorder.note_states(record.view, states, SYSTEM, Form(record.engine, record.format))
 
     write(system_actor(), act, holds=None, kind=Kind.VIEW)

@@ -21,14 +21,14 @@ from metalake_client.engines.schemas import separator_of
 from metalake_client.failures import Failure
 from pipelines import job as jobs
 from pipelines.job import Job, Progress
+from pipelines.ndjson_streams import state_of, use_of
 from pipelines.results import Pending, Results, Unit
-from pipelines.review import comparing, delivering, spreading
+from pipelines.review import comparing, delivery, executors
 from pipelines.review.grants import Needs, Used
 from pipelines.review.rows import grant_rows, need_rows
 from pipelines.review.rules import rules_in
+from pipelines.review.state import World, is_in_force
 from pipelines.review.tables import GRANTS, NEEDS, REVIEWS, RIGHTS, TABLES
-from pipelines.review.world import World, is_in_force
-from pipelines.streams import state_of, use_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -114,7 +114,7 @@ class Review:
         )
         uses = [Used(user, on, operation, last) for user, on, operation, last in lineages if on is not None]
         roles = {principal.name: principal.roles for principal in self.principals} | self.world.callers
-        return spreading.used(self.session, uses, [each.given for each in self.grants], roles, self.operations)
+        return executors.used(self.session, uses, [each.given for each in self.grants], roles, self.operations)
 
     @cached_property
     def grant_rows(self) -> list[tuple[Any, ...]]:
@@ -123,7 +123,7 @@ class Review:
 
     def rights(self) -> DataFrame:
         types = dict.fromkeys(self.world.catalogs(), "relational")
-        frame, self.done = spreading.rights(self.session, self.about, self.principals, self.in_force, self.rules, types)
+        frame, self.done = executors.rights(self.session, self.about, self.principals, self.in_force, self.rules, types)
         return frame
 
     def frame(self, columns: str, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
@@ -142,8 +142,8 @@ class Review:
             return results.write(self.unit, frames)
 
     def summary(self) -> tuple[Any, ...]:
-        verdicts = [row[delivering.VERDICT] for row in self.grant_rows]
-        unused = sum(row[delivering.UNUSED] for row in self.grant_rows)
+        verdicts = [row[delivery.VERDICT] for row in self.grant_rows]
+        unused = sum(row[delivery.UNUSED] for row in self.grant_rows)
         begins = None if self.recorded_from is None else datetime.fromtimestamp(self.recorded_from, UTC)
         read = self.world.place, self.days, begins, datetime.fromisoformat(self.complete_until)
         counts = len(self.principals), len(self.world.objects), len(self.grants)
@@ -185,7 +185,7 @@ def review(job: Job, values: dict[str, str]) -> None:
     else:
         print("Nothing changed since the last review, so nothing is written.")
     if as_of is None:
-        delivering.deliver(job, results.shown(one.unit, REVIEWS), results.shown(one.unit, GRANTS))
+        delivery.deliver(job, results.shown(one.unit, REVIEWS), results.shown(one.unit, GRANTS))
     progress.stage("done")
 
 

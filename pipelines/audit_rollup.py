@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 
 from pipelines import job
-from pipelines.audit import dormancy, reading, rolling
+from pipelines.audit import dormancy, reading, rollup
 from pipelines.audit.tables import DORMANT, ROLLED
 from pipelines.job import Job, Progress, whole
 from pipelines.results import Results
@@ -30,13 +30,13 @@ def roll_up(job: Job, given: Mapping[str, str]) -> None:
     session, progress = job.session(), Progress(job)
     results = Results(job, session, "audit_rollup", ROLLED)
     with spooled() as spool:
-        before = rolling.rolled(session, job)
+        before = rollup.rolled(session, job)
         news = reading.read(job.client, job.metalake, before, late, spool, progress)
         progress.stage("writing", len(news.days_since(before)))
-        written = rolling.write(results, before, news, spool)
+        written = rollup.write(results, before, news, spool)
         listed = f": {', '.join(day.isoformat() for day in written)}" if 0 < len(written) <= 10 else ""
         print(f"{len(written)} days were written{listed}." if written else "Nothing is new.")
-        now = rolling.rolled(session, job)
+        now = rollup.rolled(session, job)
         since = dormancy.since_of(now, days)
         if since is None:
             print(f"The record of use does not go back {days} days, so nothing is said to be dormant.")

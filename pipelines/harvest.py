@@ -20,20 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from metalake_client.engines.catalogs import MASK
 from metalake_client.failures import Exit, Failure
-from pipelines.crawling import daemon
-from pipelines.crawling.delivering import (
-    ROOT,
-    Listed,
-    Part,
-    Target,
-    deliver_parts,
-    list_schemas,
-    place_of,
-    say_whole,
-)
-from pipelines.crawling.systems import Json, System, system_of
+from pipelines.crawlers import daemon
+from pipelines.crawlers.delivery import ROOT, Listed, Part, Target, deliver_parts, list_schemas, place_of, say_whole
+from pipelines.crawlers.systems import Json, System, system_of
 from pipelines.job import Job, Progress, run, whole
-from pipelines.sealed import Sealed, sealed
+from pipelines.sealed_secrets import Sealed, sealed
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext

@@ -17,9 +17,9 @@ from metalake_client.engines.names import levels_of
 from metalake_client.engines.quoting import spark_text
 from metalake_client.engines.schemas import separator_of
 from metalake_client.spark import metalake_session
-from pipelines import job, streams
+from pipelines import job, ndjson_streams
 from pipelines.analysis import comparing
-from pipelines.analysis.analyzing import Analyzer, Unchecked
+from pipelines.analysis.analyzer import Analyzer, Unchecked
 from pipelines.analysis.results import Analysis, Source
 from pipelines.analysis.tables import CHECKS, COLUMNS, READS, TABLES
 from pipelines.job import Job, Progress
@@ -63,7 +63,7 @@ def check_views(job: Job, given: Mapping[str, str]) -> None:
 def _check_all(job: Job, session: Any, progress: Progress) -> tuple[list[Checked], int]:
     """The views that Spark could say something of, and how many others there are."""
     separator = separator_of(job.client)
-    views = list(streams.views_of(job.client, job.metalake))
+    views = list(ndjson_streams.views_of(job.client, job.metalake))
     sources = {Source(each["catalog"], levels_of(each["schema"], separator), each["name"]) for each in views}
     views = [view for view in views if _queries(view)]
     views.sort(key=lambda view: (view["catalog"], view["schema"]))  # so that Spark seldom goes to another schema

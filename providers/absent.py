@@ -5,8 +5,8 @@ from __future__ import annotations
 from formats.native.partitions import IdentityPartition
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
-from providers.answers import PARTITION, Json, Levels, NewTable, Page, Remote
 from providers.metadata_files import MetadataFiles
+from providers.remote_objects import PARTITION, Json, Levels, NewTable, Page, Remote
 from providers.stores import RemotePartitions, RemotePointers
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from formats.iceberg import files, guard, locations, metadata_json, storage, table_locations
+from formats.iceberg import files, forbidden_properties, locations, metadata_json, storage, table_locations
 from formats.iceberg.column_names import check_column_names
 from formats.iceberg.folders import table_folder
 from formats.iceberg.metadata_cache import MetadataCache, ParsedCache
@@ -92,7 +92,7 @@ class MetadataFiles:
         """Check every property and location of the metadata, whatever the request changed of its `base`, and the names
         of columns that it changed. Raises Invalid.
         """
-        guard.check_properties(metadata.get("properties") or {})
+        forbidden_properties.check_properties(metadata.get("properties") or {})
         check_column_names(metadata, base, case_twins=self.case_twins)
         table_locations.check_metadata_locations(metadata, self.allowed, self.file_roots)
         for claim in self.claims(metadata):

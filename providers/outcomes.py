@@ -9,8 +9,8 @@ from typing import Any
 from metalake.errors import NotEmpty, NotFound
 from metalake.kinds import LEAVES
 from providers import remote
-from providers.answers import Remote
 from providers.base import Provider
+from providers.remote_objects import Remote
 from providers.stores import CannotTell as CannotTell
 from providers.stores import Outcome as Outcome
 from providers.verbs import VERBS, present

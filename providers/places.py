@@ -15,8 +15,8 @@ from formats.iceberg.column_names import CASE_TWINS
 from formats.iceberg.folders import divided
 from metalake.errors import Invalid, ProviderUnavailable, at
 from providers.base import Provider
-from providers.reaching.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
-from providers.reaching.storage import (
+from providers.network.addresses import METADATA, METADATA_NAMES, kind_of, literal, parse_host
+from providers.network.storage import (
     check_storage,
     client_of,
     open_storage,

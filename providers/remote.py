@@ -1,7 +1,7 @@
 """Call an outside system or a catalog's storage: with a deadline, few waiting callers if it is slow, none if it fails.
 
 Reads of a system are tried again; a storage's client does that itself. docs/decisions/reaching-out.md explains the
-figures; providers/lines.py decides who may call, and when.
+figures; providers/circuit_breaker.py decides who may call, and when.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from prometheus_client import Counter, Histogram
 from metalake.blocking import may_block
 from metalake.errors import MetalakeError, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from providers import deadline as time_limit
-from providers import nul
-from providers.lines import Line, line_of, storage_line_of, trial_line_of
-from providers.reaching.answers import places_returned
+from providers import nul_characters
+from providers.circuit_breaker import Line, line_of, storage_line_of, trial_line_of
+from providers.network.response_budget import places_returned
 from providers.verbs import READS
 
 T = TypeVar("T")
@@ -180,7 +180,7 @@ def _once(
             with time_limit.until(deadline), places_returned():
                 return provider.call(verb, _as_sent(arguments))
         except MetalakeError as failure:
-            failure.message = failure.message.replace(nul.NUL, "")  # the message is stored with its intent
+            failure.message = failure.message.replace(nul_characters.NUL, "")  # the message is stored with its intent
             raise
         finally:
             line.leave(ticket)
@@ -241,9 +241,11 @@ def _wait(future: Future[Any], seconds: float, label: str, verb: str) -> Any:
 
 
 def _as_json(answer: Any) -> Any:
-    return nul.as_stored(answer.as_json()) if hasattr(answer, "as_json") else answer
+    return nul_characters.as_stored(answer.as_json()) if hasattr(answer, "as_json") else answer
 
 
 def _as_sent(arguments: dict[str, Any]) -> dict[str, Any]:
-    described = {name: nul.as_sent(arguments[name]) for name in DESCRIBING if arguments.get(name) is not None}
+    described = {
+        name: nul_characters.as_sent(arguments[name]) for name in DESCRIBING if arguments.get(name) is not None
+    }
     return arguments | described

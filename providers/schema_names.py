@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from metalake.errors import Invalid
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
-from providers.answers import Levels
+from providers.remote_objects import Levels
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,10 +24,10 @@ from formats.iceberg.metadata_json import parse_metadata
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
+from metalake.interfaces import Surface
 from metalake.kinds import Kind
-from metalake.surface import Surface
-from providers.answers import Json, Levels, NewTable, Page, Remote
 from providers.metadata_files import MetadataFiles
+from providers.remote_objects import Json, Levels, NewTable, Page, Remote
 from providers.verbs import VERBS
 
 

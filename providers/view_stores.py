@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from formats.native.view_definition import ViewDefinition
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, NewTable, Page, Remote, ViewEntry
 from providers.metadata_files import MetadataFiles
+from providers.remote_objects import Json, Levels, NewTable, Page, Remote, ViewEntry
 from providers.stores import CannotTell, Ending, Read, RemotePointed, RemoteTabulars
 
 

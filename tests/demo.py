@@ -13,7 +13,7 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.services import people, roles
-from authz.services.entries import Ask
+from authz.services.grant_entries import Ask
 from catalogs.services import catalogs, metalakes
 from metalake.kinds import Kind
 from tests.replaying import replayed

@@ -97,11 +97,11 @@ class Recording:
 
     def write(self) -> Any:
         from authz import passwords, snapshot
-        from providers import lines
+        from providers import circuit_breaker
 
         snapshot.forget()  # nothing that this process remembers of a world like it
         passwords._verified.clear()
-        lines.forget_all()
+        circuit_breaker.forget_all()
         with transaction.atomic(), connection.cursor() as cursor:
             for name, keys in self.deleted.items():
                 column = connection.introspection.get_primary_key_column(cursor, name)

@@ -18,8 +18,8 @@ from formats.iceberg.views.metadata_json import parse_view_metadata
 from formats.iceberg.views.translate import from_iceberg_view
 from formats.native.view_definition import ViewDefinition
 from metalake.blocking import may_block
+from metalake.interfaces import Surface
 from metalake.lineage import Address, Located
-from metalake.surface import Surface
 from views_mgmt.models import ViewMeta
 
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from authz.actor import NOBODY, Actor, system_actor
 from authz.models import User
-from authz.writing import write
+from authz.transactions import write
 from metalake.blocking import may_block
 from metalake.errors import Forbidden, Invalid
 

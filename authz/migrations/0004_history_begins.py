@@ -4,7 +4,7 @@ from django.utils import timezone
 
 def begin(apps, schema_editor):
     """What is true already is the first that the history knows."""
-    from authz.history.facts import mac_of
+    from authz.facts import mac_of
 
     fact_model = apps.get_model("authz", "Fact")
     now = timezone.now()

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class Fact(models.Model):
-    """What is true about one thing, and since when: appended, sealed once, never changed (authz.history)."""
+    """What is true about one thing, and since when: appended, sealed once, never changed (access.history)."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField()

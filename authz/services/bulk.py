@@ -10,7 +10,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.operations import Operation
 from authz.services import people
-from authz.services.changing import enter
+from authz.services.change import enter
 from authz.services.people import Person
 from metalake.errors import MetalakeError, NotFound, ProviderUnavailable
 

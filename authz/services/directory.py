@@ -13,11 +13,11 @@ from django.db.models import Count, Model, Q, QuerySet
 
 from authz import operations, policy
 from authz.actor import Actor
-from authz.callers.guessing import misses_counted
+from authz.callers.enumeration import misses_counted
 from authz.models import Group, Role
 from authz.services import people, roles
-from authz.services.changing import enter
-from authz.services.publishing import GroupRole, UserRole
+from authz.services.change import enter
+from authz.services.snapshot_changes import GroupRole, UserRole
 from metalake.errors import NotFound
 
 M = TypeVar("M", bound=Model)

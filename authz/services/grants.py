@@ -9,19 +9,19 @@ from django.db.models import Q
 
 from authz import operations, policy, snapshot
 from authz.actor import Actor
-from authz.callers.guessing import misses_counted
+from authz.callers.enumeration import misses_counted
 from authz.models import Grant, Role
 from authz.objects import by_ids, find_object, find_objects, id_of, ids_at, meet
-from authz.services import entries, publishing
+from authz.services import grant_entries, snapshot_changes
 from authz.services.authority import may_lift, require_give, require_lift
-from authz.services.changing import change, event, publish_events
-from authz.services.entries import Ask, Entries, Pairs, RoleGrant
+from authz.services.change import change, event, publish_events
+from authz.services.grant_entries import Ask, Entries, Pairs, RoleGrant
 from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, role_record
 from metalake.errors import Forbidden, Invalid
+from metalake.full_names import dotted
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import below
-from metalake.names import dotted
 from metalake.privileges import BEYOND_GRAVITINO, Effect, Privilege
 
 
@@ -33,12 +33,12 @@ def grant_privileges(
 
     Raises Invalid if the role holds the opposite, which has to be revoked first.
     """
-    wanted = entries.read_entries(kind, privileges)
+    wanted = grant_entries.read_entries(kind, privileges)
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         target = find_object(metalake, kind, full_name, viewer=actor)
         require_give(actor, target, wanted)
-        entries.check_families([(target, wanted)])
+        grant_entries.check_families([(target, wanted)])
         row = find_role_row(top, role)
         made = _give(actor, row, target, wanted)
         shown = _shown(actor, top, row, [GrantedOn(target.kind, dotted(target.full_name), wanted)])
@@ -53,7 +53,7 @@ def revoke_privileges(
     actor: Actor, metalake: str, role: str, kind: Kind, full_name: str, privileges: Pairs
 ) -> RoleRecord:
     """Revoke privileges that a role holds with the same effect, now or later; those that it lacks are ignored."""
-    wanted = entries.read_entries(kind, privileges)
+    wanted = grant_entries.read_entries(kind, privileges)
     if any(given.starts or given.ends for given in wanted.values()):
         raise Invalid("A revoke takes a privilege back at once and whole: name no times.", kind="privilege")
 
@@ -87,7 +87,7 @@ def take_each(
     _change_each(actor, metalake, "privileges.revoked", _take, privilege, role_ids, object_ids)
 
 
-Made = tuple[Entries, publishing.Changes]
+Made = tuple[Entries, snapshot_changes.Changes]
 
 
 def _change_each(
@@ -107,9 +107,9 @@ def _change_each(
         if len(rows) < len(set(role_ids)) or any(id not in on or on[id].nodes[0].id != top.id for id in object_ids):
             raise Invalid(f"Name roles and objects that metalake {top.name} has.", kind="object")
         for target in on.values():
-            wanted = entries.read_entries(target.kind, [(privilege.value, Effect.ALLOW.value)])
+            wanted = grant_entries.read_entries(target.kind, [(privilege.value, Effect.ALLOW.value)])
             require_give(actor, target, wanted)
-            entries.check_families([(target, wanted)])
+            grant_entries.check_families([(target, wanted)])
             for row in rows:
                 _record(actor, target, row, event_name, *make(actor, row, target, wanted))
 
@@ -118,8 +118,8 @@ def _change_each(
 
 def _give(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
     """Give the role what it does not hold on the target yet; returns what was given, and what it holds now."""
-    grants = entries.role_grants(row, target.id)
-    standing = entries.by_object(entries.not_ended(grants, actor.moment)).get(target.id, {})
+    grants = grant_entries.role_grants(row, target.id)
+    standing = grant_entries.by_object(grant_entries.not_ended(grants, actor.moment)).get(target.id, {})
     for privilege, given in wanted.items():
         if (there := standing.get(privilege, given)).effect != given.effect:
             raise Invalid(
@@ -134,7 +134,7 @@ def _take(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
     """Take what the role holds on the target with the same effect; returns what was taken, and what it holds now."""
     gone = [
         grant
-        for grant in entries.not_ended(entries.role_grants(row, target.id), actor.moment)
+        for grant in grant_entries.not_ended(grant_entries.role_grants(row, target.id), actor.moment)
         if grant.privilege in wanted and wanted[grant.privilege].effect == grant.given.effect
     ]
     return {grant.privilege: grant.given for grant in gone}, rewrite(actor, row, [(target, {})], gone)
@@ -148,14 +148,14 @@ def override_role(
     With `in_part` the caller knows neither times nor the privileges BEYOND_GRAVITINO, so these stay as they are.
     The actor needs the right to assign roles, to grant what is added, and to lift each DENY that is removed.
     """
-    asked = entries.read_asks(actor, metalake, overrides)
+    asked = grant_entries.read_asks(actor, metalake, overrides)
     meet(actor, metalake, list(asked))
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.ASSIGN_ROLES, top)
         row = find_role_row(top, role)
-        grants = entries.role_grants(row)
-        before = entries.by_object(entries.not_ended(grants, actor.moment))
+        grants = grant_entries.role_grants(row)
+        before = grant_entries.by_object(grant_entries.not_ended(grants, actor.moment))
         after, fresh = {}, []
         for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
             present = before.get(target.id, {})
@@ -166,13 +166,13 @@ def override_role(
                 require_give(actor, target, more)
             after[target.id] = privileges
             fresh.append((target, more))
-        entries.check_families(fresh)
+        grant_entries.check_families(fresh)
         known = [grant for grant in grants if not (in_part and grant.privilege in BEYOND_GRAVITINO)]
         gone = [grant for grant in known if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
         changes = rewrite(actor, row, fresh, gone)
         shown = role_record(row)
         added = {target.id: privileges for target, privileges in fresh if privileges}
-        removed = entries.by_object(entries.not_ended(gone, actor.moment))
+        removed = grant_entries.by_object(grant_entries.not_ended(gone, actor.moment))
         if added or removed:
             details = {"granted": _spelled(added), "revoked": _spelled(removed)}
             publish_events(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=changes, **details))
@@ -194,7 +194,7 @@ def _completed(wanted: Entries, present: Entries) -> Entries:
 
 def rewrite(
     actor: Actor, row: Role, fresh: Sequence[tuple[Located, Entries]], gone: Sequence[RoleGrant]
-) -> publishing.Changes:
+) -> snapshot_changes.Changes:
     """Give a role the `fresh` entries and take the grants `gone`; returns what it holds now on the objects changed.
 
     The actor needs the right to lift each DENY that ends or is shortened; the caller has checked the right to give.
@@ -202,19 +202,19 @@ def rewrite(
     """
     given = {target.id: privileges for target, privileges in fresh if privileges}
     for privileges in given.values():
-        entries.check_spans(privileges, actor.moment)
+        grant_entries.check_spans(privileges, actor.moment)
     lifted = {
         grant.object_id
-        for grant in entries.not_ended(gone, actor.moment)
+        for grant in grant_entries.not_ended(gone, actor.moment)
         if grant.given.effect == Effect.DENY and not stays(grant, given, actor.moment)
     }
     if not all(may_lift(actor, on) for on in by_ids(lifted).values()):
         raise Forbidden(f"{actor.name} may not lift a DENY that role {row.name} carries.", kind="role")
     if gone:
         Grant.rows.filter(pk__in=[grant.id for grant in gone]).delete()
-    entries.insert(row, given, actor)
+    grant_entries.insert(row, given, actor)
     changed = given.keys() | {grant.object_id for grant in gone}
-    return publishing.grants_of(row, changed) if changed else []
+    return snapshot_changes.grants_of(row, changed) if changed else []
 
 
 def stays(denied: RoleGrant, given: dict[int, Entries], now: datetime) -> bool:
@@ -242,10 +242,10 @@ def _shown(actor: Actor, top: Located, row: Role, granted: list[GrantedOn]) -> R
 
 
 def _record(
-    actor: Actor, target: Located, row: Role, event_name: str, changed: Entries, changes: publishing.Changes
+    actor: Actor, target: Located, row: Role, event_name: str, changed: Entries, changes: snapshot_changes.Changes
 ) -> None:
     if changed:
-        details = {"role": row.name, "privileges": entries.spelled(changed)}
+        details = {"role": row.name, "privileges": grant_entries.spelled(changed)}
         publish_events(
             event(actor, target.top, event_name, target.kind, target.id, target.full_name, facts=changes, **details)
         )
@@ -256,4 +256,4 @@ def _beyond(wanted: Entries, present: Entries) -> Entries:
 
 
 def _spelled(on: dict[int, Entries]) -> dict[str, list[str]]:
-    return {str(object_id): entries.spelled(privileges) for object_id, privileges in on.items()}
+    return {str(object_id): grant_entries.spelled(privileges) for object_id, privileges in on.items()}

@@ -25,14 +25,14 @@ from django.utils import timezone
 from authz import models, operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
-from authz.callers.within import require_person
+from authz.callers.run_tokens import require_person
 from authz.models import AuditEntry, Member, Token, UseCaller, User
 from authz.name_rules import JOBS_PRINCIPAL, check_user_name
 from authz.passwords import count_failure, require_few_failures
 from authz.services import people
-from authz.services.changing import change, event, publish_events
+from authz.services.change import change, event, publish_events
 from authz.services.people import Person
-from authz.writing import write
+from authz.transactions import write
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, Unsupported
 from metalake.lineage import Located
 from metalake.models import Securable

@@ -9,13 +9,13 @@ from django.db.models import F, Q
 
 from authz import operations, policy
 from authz.actor import Actor
-from authz.callers.guessing import misses_counted
+from authz.callers.enumeration import misses_counted
 from authz.locks import Lock
 from authz.models import Group, Member
 from authz.objects import find_asked, find_object, id_of
 from authz.services.authority import require, require_seen
-from authz.services.changing import change, enter, event, publish_events
-from authz.services.ownership import Party, party_of, require_handing
+from authz.services.change import change, enter, event, publish_events
+from authz.services.ownership_rules import Party, party_of, require_handing
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.events import STANDS, stands
 from metalake.kinds import Kind

@@ -14,16 +14,16 @@ from django.db.models import QuerySet
 from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.callers.accounts import account_to_add
-from authz.callers.guessing import misses_counted
+from authz.callers.enumeration import misses_counted
 from authz.models import Group, Invitation, Member, Role, User
 from authz.name_rules import check_name, check_user_name
-from authz.services import publishing
+from authz.services import snapshot_changes
 from authz.services.authority import require_lift_of_roles
-from authz.services.changing import change, enter, event, publish_events
-from authz.services.links import end_free_links, former_users
+from authz.services.change import change, enter, event, publish_events
 from authz.services.owners import hand_over, require_owner
-from authz.services.ownership import require_change_of, require_joining
-from authz.services.publishing import GroupRole, GroupUser, UserRole
+from authz.services.ownership_rules import require_change_of, require_joining
+from authz.services.removed_members import end_free_links, former_users
+from authz.services.snapshot_changes import GroupRole, GroupUser, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.lineage import Located
 
@@ -107,7 +107,7 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
     """Remove a member; False if there is none. What they own goes to the metalake's owner, who cannot be removed.
 
     Roles and groups that carry a DENY to the user stay linked to them, in case they are added again (see
-    authz.services.links).
+    authz.services.removed_members).
     """
 
     def act(actor: Actor, top: Located) -> bool:
@@ -133,8 +133,8 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
     return change(actor, metalake, act, kind="user")
 
 
-def _links_of(user_id: int) -> publishing.Changes:
-    return [*publishing.roles_of_users([user_id]), *publishing.groups_of_users([user_id])]
+def _links_of(user_id: int) -> snapshot_changes.Changes:
+    return [*snapshot_changes.roles_of_users([user_id]), *snapshot_changes.groups_of_users([user_id])]
 
 
 def find_user(top: Located, name: str) -> Member:
@@ -227,8 +227,8 @@ def remove_group(actor: Actor, metalake: str, name: str) -> bool:
         facts = [
             *handed,
             ["group", top.id, group_id],
-            *publishing.roles_of_groups([group_id]),
-            *publishing.groups_of_users(users),
+            *snapshot_changes.roles_of_groups([group_id]),
+            *snapshot_changes.groups_of_users(users),
         ]
         publish_events(
             event(actor, top, "group.removed", "group", group_id, [name], facts, objects_handed_over=len(handed))
@@ -271,7 +271,7 @@ def set_group_users(
         shown = group_record(top, row, with_users=True)
         if fresh or gone:
             details = {"added": sorted(fresh), "removed": sorted(gone)}
-            facts = publishing.groups_of_users([*fresh.values(), *gone.values()])
+            facts = snapshot_changes.groups_of_users([*fresh.values(), *gone.values()])
             publish_events(event(actor, top, "group.users_changed", "group", row.pk, [name], facts, **details))
         return shown
 
@@ -340,8 +340,8 @@ def drop_people_of(metalake_id: int) -> None:
         [
             *(snapshot.member_change(metalake_id, user_id, False) for user_id in members),
             *(snapshot.role_gone(role_id) for role_id in roles),
-            *publishing.roles_of_users(assigned),
-            *publishing.groups_of_users(grouped),
-            *publishing.roles_of_groups(groups),
+            *snapshot_changes.roles_of_users(assigned),
+            *snapshot_changes.groups_of_users(grouped),
+            *snapshot_changes.roles_of_groups(groups),
         ]
     )

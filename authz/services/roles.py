@@ -13,22 +13,23 @@ from django.utils import timezone
 from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.callers.accounts import account_of
-from authz.callers.guessing import misses_counted
+from authz.callers.enumeration import misses_counted
 from authz.models import Grant, Member, Role, unended
 from authz.name_rules import check_properties, check_role_name
 from authz.objects import by_ids, find_asked, find_objects, ids_at, meet
-from authz.services import entries, publishing
+from authz.services import grant_entries as entries
+from authz.services import snapshot_changes
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
-from authz.services.changing import change, enter, event, publish_events
-from authz.services.entries import Ask, Entries
-from authz.services.links import former_holder
+from authz.services.change import change, enter, event, publish_events
+from authz.services.grant_entries import Ask, Entries
 from authz.services.people import Person, find_group, find_user, group_record, user_record
-from authz.services.publishing import GroupRole, UserRole
+from authz.services.removed_members import former_holder
+from authz.services.snapshot_changes import GroupRole, UserRole
 from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.events import gone, stands
+from metalake.full_names import dotted
 from metalake.kinds import Kind
 from metalake.lineage import Located, Node
-from metalake.names import dotted
 
 
 class GrantedOn(NamedTuple):
@@ -95,7 +96,7 @@ def create_role(
             for target, privileges in wanted
             for spelled in entries.spelled(privileges)
         ]
-        facts = [stands(row), *publishing.grants_of(row, on)]
+        facts = [stands(row), *snapshot_changes.grants_of(row, on)]
         publish_events(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], facts, privileges=given))
         return RoleRecord(name, row, _sorted(wanted))
 
@@ -116,7 +117,7 @@ def drop_role(actor: Actor, metalake: str, name: str) -> bool:
     return change(actor, metalake, act, kind="role")
 
 
-def delete_role(actor: Actor, top: Located, row: Role) -> publishing.Changes:
+def delete_role(actor: Actor, top: Located, row: Role) -> snapshot_changes.Changes:
     """Delete a role that the actor may drop, and return the facts. Raises Forbidden."""
     policy.require(actor, operations.DROP_ROLE, located(top, row))
     require_lift_of_roles(actor, [row.pk])
@@ -128,8 +129,8 @@ def delete_role(actor: Actor, top: Located, row: Role) -> publishing.Changes:
     return [
         gone(role_id),
         snapshot.role_gone(role_id),
-        *publishing.roles_of_users(users),
-        *publishing.roles_of_groups(groups),
+        *snapshot_changes.roles_of_users(users),
+        *snapshot_changes.roles_of_groups(groups),
     ]
 
 
@@ -220,10 +221,10 @@ class _Holder:
             else group_record(self.top, find_group(self.top, self.name))
         )
 
-    def changes(self) -> publishing.Changes:
+    def changes(self) -> snapshot_changes.Changes:
         if self.member:
-            return publishing.roles_of_users([self.member.user_id])
-        return publishing.roles_of_groups([self.group.pk] if self.group else [])
+            return snapshot_changes.roles_of_users([self.member.user_id])
+        return snapshot_changes.roles_of_groups([self.group.pk] if self.group else [])
 
 
 def _named(top: Located, names: Sequence[str]) -> list[Role]:

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from authz.actor import Actor
 from authz.callers.identity import issue_token
-from authz.callers.within import require_person
+from authz.callers.run_tokens import require_person
 from authz.models import Token, User
 from authz.name_rules import check_name
-from authz.writing import write
+from authz.transactions import write
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from metalake.events import record
 

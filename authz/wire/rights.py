@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from authz.models import Token
-from authz.services.entries import Ask, Entries
+from authz.services.grant_entries import Ask, Entries
 from authz.services.owners import Owner
 from authz.services.people import Person
 from authz.services.roles import GrantedOn, RoleRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from authz.actor import Actor
-from catalogs.services import releasing
+from catalogs.services import place_release
 from metalake.lineage import Address
 from metalake.rest.replies import moment_text
 from metalake.rest.views import Endpoint, answers
@@ -34,7 +34,7 @@ class TablePlaces(Endpoint):
     @answers("release_places", id="listTablePlaces", reply={"places": list[TablePlaceReply]})
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, table: str) -> dict[str, Any]:
         """List the places of a table, those that it had before too."""
-        rows = releasing.places_of(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
+        rows = place_release.places_of(actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table))
         shown: list[dict[str, Any]] = [{"id": str(row.pk), "location": row.location} for row in rows]
         for row, each in zip(rows, shown, strict=True):
             if row.former_since:
@@ -48,7 +48,7 @@ class TablePlace(Endpoint):
         self, actor: Actor, metalake: str, catalog: str, schema: str, table: str, place_id: str
     ) -> dict[str, Any]:
         """Release a place that a table had before and has no live files in."""
-        releasing.release_former(
+        place_release.release_former(
             actor, Address(metalake=metalake, catalog=catalog, schema=schema, leaf=table), place_id
         )
         return {"released": True}
@@ -67,7 +67,7 @@ class ReservedPlaces(Endpoint):
                     "fullName": row.full_name,
                     "droppedAt": moment_text(row.dropped_at),
                 }
-                for row in releasing.reserved_in(actor, metalake, catalog)
+                for row in place_release.reserved_in(actor, metalake, catalog)
             ]
         }
 
@@ -76,5 +76,5 @@ class ReservedPlace(Endpoint):
     @answers("load_catalog", id="releaseReservedPlace", reply={"released": bool})
     def delete(self, actor: Actor, metalake: str, catalog: str, place_id: str) -> dict[str, Any]:
         """Release a reserved place: the catalog's owner any, others what was theirs."""
-        releasing.release_reserved(actor, metalake, catalog, place_id)
+        place_release.release_reserved(actor, metalake, catalog, place_id)
         return {"released": True}

@@ -10,13 +10,12 @@ from uuid import uuid4
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock, hold
-from authz.writing import write
+from authz.transactions import write
 from catalogs.lookup import refreshed_at
 from catalogs.models import Table
 from catalogs.services import claims, places
-from catalogs.services.changes import event, require_enabled
+from catalogs.services.alterations import event, require_enabled
 from catalogs.services.free_names import require_free
-from catalogs.services.opening import files_of
 from catalogs.services.pointers import (
     FileGone,
     NewPointer,
@@ -29,6 +28,7 @@ from catalogs.services.pointers import (
     publish_or_discard,
     publish_or_discard_all,
 )
+from catalogs.services.provider_of import files_of
 from catalogs.table_stores import NewState, PointerStore, Prepared, TableDraft, TableRecord
 from formats.iceberg import builder, metadata_json, table_locations
 from formats.iceberg.locations import canonical

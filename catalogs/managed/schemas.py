@@ -10,19 +10,19 @@ from authz.locks import Lock
 from catalogs import lookup
 from catalogs.leaf_stores import asking_once
 from catalogs.models import LEVELS, Schema
-from catalogs.services import chains, places
-from catalogs.services.chains import Chain
-from catalogs.services.changes import Alteration, event, require_enabled, row_of, save
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.opening import provider_at
-from catalogs.services.removal import remove
+from catalogs.services import places, schema_paths
+from catalogs.services.alterations import Alteration, event, require_enabled, row_of, save
+from catalogs.services.cascade import remove
+from catalogs.services.provider_of import provider_at
+from catalogs.services.schema_paths import Chain
+from catalogs.services.writes import Locks, write_to
 from catalogs.stores import SchemaListing, SchemaRecord, SchemaStore, leaf_kinds, store_for
 from metalake.errors import NotEmpty
 from metalake.events import gone, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
 from metalake.models import Securable
-from providers.answers import Levels, Remote
+from providers.remote_objects import Levels, Remote
 
 
 class ManagedSchemas(SchemaStore):
@@ -59,7 +59,7 @@ class ManagedSchemas(SchemaStore):
         return Remote(LEVELS.join(self.levels(schema)), shown, kind=Kind.SCHEMA)
 
     def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
-        return [(chains.may_create(actor, catalog, name).parent, Lock.HANGS)]
+        return [(schema_paths.may_create(actor, catalog, name).parent, Lock.HANGS)]
 
     def create(
         self,
@@ -70,9 +70,9 @@ class ManagedSchemas(SchemaStore):
         catalog: Located,
         *parents: Located,
     ) -> Callable[[], SchemaRecord]:
-        chain = Chain(catalog, chains.path_in(catalog, address.schema or ""), *parents)
+        chain = Chain(catalog, schema_paths.path_in(catalog, address.schema or ""), *parents)
         places.check_choice(catalog, chain.path, {}, properties)
-        made = SchemaRecord(chain.path, chains.make(actor, chain, comment, properties)[-1])
+        made = SchemaRecord(chain.path, schema_paths.make(actor, chain, comment, properties)[-1])
         return lambda: made
 
     def alter(
@@ -109,7 +109,7 @@ class ManagedSchemas(SchemaStore):
             fresh = lookup.find(actor, address)
             policy.require(actor, operations.DROP_SCHEMA, fresh)
             require_enabled(fresh)
-            chains.check_cascade(fresh, cascade)
+            schema_paths.check_cascade(fresh, cascade)
             return [(fresh, Lock.MOVES)]
 
         def act(actor: Actor, fresh: Located) -> None:

@@ -9,18 +9,19 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
-from authz.services import ownership
+from authz.services import ownership_rules
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.lookup import find
 from catalogs.managed.pointers import ManagedPointers
 from catalogs.models import Table
-from catalogs.services import commits, purging, shared_folders
-from catalogs.services.changes import event, require_enabled
+from catalogs.services import commits, shared_folders
+from catalogs.services import purge as purging
+from catalogs.services.alterations import event, require_enabled
+from catalogs.services.cascade import remove
 from catalogs.services.free_names import require_free_for_rename
-from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import as_home, current_record, find_table
-from catalogs.services.removal import remove
-from catalogs.services.renaming import rename_row
+from catalogs.services.renames import rename_row
+from catalogs.services.writes import Locks, write_to
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
 from formats.iceberg import metadata_json
 from formats.iceberg.outlines import current_columns
@@ -102,7 +103,7 @@ class ManagedTables(TableStore):
 
         def act(actor: Actor, home: Located, fresh: Located) -> Located:
             if moves:
-                ownership.require_no_escape(actor, fresh, home)
+                ownership_rules.require_no_escape(actor, fresh, home)
             require_free_for_rename(fresh, home, name)
             return rename_row(actor, fresh, home, name)
 

@@ -13,8 +13,8 @@ from authz.actor import Actor
 from authz.objects import find_asked, find_object
 from authz.operations import FAMILIES, OPERATIONS
 from authz.services.authority import may_lift, require
-from authz.services.changing import enter
-from catalogs.services import chains, finding
+from authz.services.change import enter
+from catalogs.services import resolution, schema_paths
 from catalogs.services.pointers import meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import LEAVES, Kind
@@ -44,9 +44,9 @@ def admit_to(actor: Actor, asked: str, ident: Address) -> None:
 
 def _require(actor: Actor, asked: str, ident: Address) -> None:
     operation = OPERATIONS[asked]
-    located = finding.find(actor, ident)
+    located = resolution.find(actor, ident)
     if ident.leaf is not None:
-        located = finding.of_kind(actor, located, ident.leaf_kind)
+        located = resolution.of_kind(actor, located, ident.leaf_kind)
     if located.kind in operation.on:
         policy.require(actor, operation, located)
     elif not policy.sees(actor, located):  # the body names the object
@@ -55,7 +55,7 @@ def _require(actor: Actor, asked: str, ident: Address) -> None:
 
 def _reach(actor: Actor, asked: str, ident: Address) -> None:
     """Check the catalog only: which schema needs the right depends on the new schema's name, in the body."""
-    chains.catalog_at(actor, ident)
+    schema_paths.catalog_at(actor, ident)
 
 
 def _create(actor: Actor, asked: str, ident: Address) -> None:

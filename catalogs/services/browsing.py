@@ -11,8 +11,8 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Coalesce, NullIf
 
 from authz import operations, policy
-from authz.access.children import count_own_grants, rights_on_each
 from authz.actor import Actor
+from authz.visible_children import count_own_grants, rights_on_each
 from catalogs.leaf_stores import asking_once
 from catalogs.lookup import by_id
 from catalogs.services.catalogs import list_catalogs

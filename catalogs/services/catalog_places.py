@@ -11,8 +11,8 @@ from authz.actor import Actor
 from authz.objects import by_ids
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
-from catalogs.services import reserved, reserved_denies, storages, systems
-from catalogs.services.opening import provider_with_locations
+from catalogs.services import reserved_denies, reserved_places, storage_identity, systems
+from catalogs.services.provider_of import provider_with_locations
 from catalogs.services.systems import System
 from formats.iceberg.locations import canonical, is_under, may_meet, real_path
 from metalake.errors import Invalid
@@ -29,7 +29,7 @@ def claim_again(
     former, altered = provider_with_locations(row.pk, row.provider, before), provider_for(row.provider, row.pk, opened)
     claimed, claims = ((of.locations(), of.only_formats) for of in (former, altered))
     has_moved = row.storages != system.storages
-    leads_elsewhere = storages.of_properties(before) != storages.of_properties(row.properties)
+    leads_elsewhere = storage_identity.of_properties(before) != storage_identity.of_properties(row.properties)
     is_left = any(not any(is_under(place, other) for other in altered.locations()) for place in former.locations())
     if is_left or leads_elsewhere or systems.has_moved(row, system):
         there = by_id(row.pk)
@@ -52,10 +52,10 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     systems.lock_registrations()
     for other in Catalog.objects.exclude(pk=provider.catalog_id):
         their_provider = provider_with_locations(other.pk, other.provider, other.properties)
-        of_other = storages.of(other)
+        of_other = storage_identity.of(other)
         for theirs in their_provider.locations():
             for location in mine:
-                if not may_meet(location, theirs) or not storages.meet(location, system.storages, of_other):
+                if not may_meet(location, theirs) or not storage_identity.meet(location, system.storages, of_other):
                     continue
                 if not systems.may_share_places(system, row, provider, other, their_provider):
                     raise refusal
@@ -67,6 +67,6 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     node = Node(row.pk, Kind.CATALOG, row.name, row.owner_user_id, row.owner_group_id)
     home = by_ids([metalake_id])[metalake_id].below(node)
     try:
-        reserved.take(actor, every, Kind.CATALOG, home, system.storages)
-    except reserved.OfOthers:
+        reserved_places.take(actor, every, Kind.CATALOG, home, system.storages)
+    except reserved_places.OfOthers:
         raise refusal from None

@@ -18,8 +18,8 @@ from catalogs import vault
 from catalogs.lookup import find
 from catalogs.models import Catalog, Schema
 from catalogs.secrets import MASK, mask, require_values
-from catalogs.services import catalog_places, containers, nesting, storages, systems
-from catalogs.services.changes import (
+from catalogs.services import catalog_places, containers, nesting, storage_identity, systems
+from catalogs.services.alterations import (
     Alteration,
     event,
     named,
@@ -29,18 +29,18 @@ from catalogs.services.changes import (
     row_of,
     save,
 )
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.opening import provider_with_locations
+from catalogs.services.provider_of import provider_with_locations
 from catalogs.services.systems import System
+from catalogs.services.writes import Locks, write_to
 from catalogs.stores import catalog_store_by, store_for
-from formats.iceberg.guard import check_limits
+from formats.iceberg.forbidden_properties import check_limits
 from metalake.errors import AlreadyExists, Invalid, Unsupported
 from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_strict
 from metalake.kinds import CatalogType, Kind
 from metalake.lineage import Address, Located
 from metalake.models import Metalake, new_id
-from providers import lines, remote
+from providers import circuit_breaker, remote
 from providers.base import Provider
 from providers.registry import PROVIDERS, provider_class, provider_for
 
@@ -211,7 +211,7 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
                 vault.seal(row.pk, _masked(row.properties, opened))
             record(event(actor, "catalog.altered", located, named(row, fields), changed=sorted(fields)))
         if elsewhere:
-            transaction.on_commit(partial(lines.forget, row.pk))
+            transaction.on_commit(partial(circuit_breaker.forget, row.pk))
             reason = f"{actor.name} altered where the catalog leads; start the refresh again."
             store_for(located, Kind.CATALOG).forget_answers(row.pk, reason)
         return row
@@ -280,12 +280,12 @@ def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alterat
     require_enabled(located)
     row = row_of(Catalog, located)
     places = provider_with_locations(row.pk, row.provider, row.properties).locations()
-    before = storages.of_properties(row.properties)
+    before = storage_identity.of_properties(row.properties)
     with transaction.atomic():
         _, opened = _apply(alteration, row)
     altered = provider_for(row.provider, row.pk, opened or vault.opened(row.pk, row.properties))
     altered.existing_places = places
-    altered.reached_places = places if before == storages.of_properties(row.properties) else ()
+    altered.reached_places = places if before == storage_identity.of_properties(row.properties) else ()
     return altered, located.metalake.id
 
 

@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from authz import operations, policy
 from authz.actor import Actor
-from authz.services.ownership import party_of
+from authz.services.ownership_rules import party_of
 from catalogs.models import Catalog, LocationClaim
-from catalogs.services import reserved, storages
-from catalogs.services.opening import provider_with_locations
+from catalogs.services import reserved_places, storage_identity
+from catalogs.services.provider_of import provider_with_locations
 from formats.iceberg import locations
+from metalake.bulk_insert import Into, insert
 from metalake.errors import Forbidden, Invalid
-from metalake.inserting import Into, insert
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.statements import fetch
@@ -63,7 +63,7 @@ def to_claim(
     _require_apart(places, kind, own_files.catalog_id, but_of=securable_id)
     # After the claims are compared: a table dropped in between has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
-        reserved.take(actor, named, kind, home)
+        reserved_places.take(actor, named, kind, home)
     return LocationClaim, [LocationClaim(securable_id=securable_id, location=place) for place in places]
 
 
@@ -71,11 +71,11 @@ def require_claimable(actor: Actor, places: Collection[str], home: Located, *, f
     """Raise what `to_claim` would raise for a new table; nothing is claimed."""
     _require_apart(places, Kind.TABLE, home.catalog.id)
     if named := [place for place in places if place not in fresh]:
-        reserved.require_open(actor, named, home)
+        reserved_places.require_open(actor, named, home)
 
 
 def _require_apart(places: Collection[str], kind: Kind, catalog_id: int, *, but_of: int = 0) -> None:
-    spans = reserved.spans(places)
+    spans = reserved_places.spans(places)
     if not spans:
         return
     one_of = [
@@ -148,7 +148,7 @@ def require_unclaimed(provider: Provider, *places: str | None) -> None:
 
 
 def _is_anothers(place: str, catalog: Catalog) -> bool:
-    if any(overlapping([place], catalog.pk)) or reserved.is_anothers(place, catalog):
+    if any(overlapping([place], catalog.pk)) or reserved_places.is_anothers(place, catalog):
         return True
     if not locations.is_local(place):
         return False
@@ -162,21 +162,21 @@ def _is_anothers(place: str, catalog: Catalog) -> bool:
 
 def overlapping(places: Collection[str], catalog_id: int) -> Iterator[LocationClaim]:
     """The claims that overlap one of these places of a catalog, in its storage."""
-    return _in_storage_of(catalog_id, LocationClaim.objects.filter(reserved.overlaps(places)))
+    return _in_storage_of(catalog_id, LocationClaim.objects.filter(reserved_places.overlaps(places)))
 
 
 def _in_storage_of(catalog_id: int, claims: QuerySet[LocationClaim]) -> Iterator[LocationClaim]:
-    words_of = cache(storages.of_catalog)
+    words_of = cache(storage_identity.of_catalog)
     for claim in claims.select_related("securable").iterator():
         other = claim.securable.lineage_ids[1]
         is_near = other == catalog_id or locations.is_local(claim.location)  # which needs no look at storages
-        if is_near or storages.meet(claim.location, words_of(catalog_id), words_of(other)):
+        if is_near or storage_identity.meet(claim.location, words_of(catalog_id), words_of(other)):
             yield claim
 
 
 def claim_around(place: str, catalog_id: int) -> str | None:
     """A claimed place that is this one of a catalog, or contains it."""
-    around = _in_storage_of(catalog_id, LocationClaim.objects.filter(location__in=reserved.up_to(place)))
+    around = _in_storage_of(catalog_id, LocationClaim.objects.filter(location__in=reserved_places.up_to(place)))
     return next((claim.location for claim in around), None)
 
 
@@ -185,7 +185,7 @@ def of_others(places: Collection[str], reservations: Collection[int], catalog_id
 
     `reservations` are the ids of the dropped table's own, which do not count.
     """
-    rows = (row for row in reserved.inside(places, catalog_id) if row.pk not in reservations)
+    rows = (row for row in reserved_places.inside(places, catalog_id) if row.pk not in reservations)
     inside = [row.location for row in rows if not _hold(row.location, places)]
     return [*(claim.location for claim in overlapping(places, catalog_id)), *inside]
 

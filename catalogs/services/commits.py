@@ -8,9 +8,9 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.lookup import nearest
-from catalogs.services.changes import require_enabled, resolve_masks
-from catalogs.services.finding import find
+from catalogs.services.alterations import require_enabled, resolve_masks
 from catalogs.services.pointers import meet_home, now_ms, require_table
+from catalogs.services.resolution import find
 from catalogs.stores import store_for
 from catalogs.table_stores import NewState, PointerStore, TableRecord
 from formats.iceberg import builder

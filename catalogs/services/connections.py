@@ -9,12 +9,8 @@ from authz.actor import Actor
 from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.services import catalog_places
+from catalogs.services.alterations import Alteration, require_enabled, row_of
 from catalogs.services.catalogs import altered_provider, check_registration, look_up_again, run_trial
-from catalogs.services.changes import (
-    Alteration,
-    require_enabled,
-    row_of,
-)
 from metalake.lineage import Address
 from metalake.models import new_id
 

@@ -11,9 +11,9 @@ from authz.operations import OPERATIONS
 from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.services import reserved_denies
-from catalogs.services.changes import event, require_enabled, require_settled, row_of
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.removal import remove
+from catalogs.services.alterations import event, require_enabled, require_settled, row_of
+from catalogs.services.cascade import remove
+from catalogs.services.writes import Locks, write_to
 from metalake.errors import InUse, NotEmpty, NotFound
 from metalake.events import gone, record
 from metalake.kinds import Kind

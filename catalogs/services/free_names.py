@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from metalake import read_ahead
+from metalake import prefetch
 from metalake.errors import AlreadyExists, Invalid
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import KINDS, Kind, slot_of
@@ -53,7 +53,7 @@ def _require_unlike(home: Located, name: str, kind: Kind) -> None:
 
 def _holder(home: Located, name: str, kind: Kind) -> Kind | None:
     """The kind of the object that has the name; no statement if this transaction has read it already."""
-    ahead = read_ahead.take(replace(home.address, leaf=name, leaf_kind=kind))
+    ahead = prefetch.take(replace(home.address, leaf=name, leaf_kind=kind))
     if ahead is not None and ahead.located is not None:
         return None if ahead.located.id == home.id else ahead.located.kind
     rows = fetch(_NAMED, [home.id, slot_of(kind), name])

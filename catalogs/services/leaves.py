@@ -8,9 +8,9 @@ from datetime import datetime
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
-from catalogs.services.changes import require_enabled
+from catalogs.services.alterations import require_enabled
 from catalogs.services.children import children_shown
-from catalogs.services.finding import find, of_kind, read_or_namesake
+from catalogs.services.resolution import find, of_kind, read_or_namesake
 from catalogs.stores import store_for
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located

@@ -9,14 +9,14 @@ from authz.actor import Actor
 from authz.callers.accounts import account_of
 from authz.locks import Lock
 from authz.models import Member, User
-from authz.writing import write
+from authz.transactions import write
 from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.secrets import require_values
 from catalogs.services import containers
-from catalogs.services.changes import Alteration, event, named, require_unreserved, row_of, save
-from catalogs.services.holding import Locks, write_to
-from formats.iceberg.guard import check_limits
+from catalogs.services.alterations import Alteration, event, named, require_unreserved, row_of, save
+from catalogs.services.writes import Locks, write_to
+from formats.iceberg.forbidden_properties import check_limits
 from metalake.errors import AlreadyExists, Forbidden
 from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_strict

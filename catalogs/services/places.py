@@ -14,8 +14,8 @@ import orjson
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.models import LocationClaim, Schema
-from catalogs.services import claims, reserved
-from catalogs.services.opening import files_of
+from catalogs.services import claims, reserved_places
+from catalogs.services.provider_of import files_of
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground, divided, has_dash, schema_folder
 from metalake.errors import Forbidden, Invalid
@@ -159,7 +159,9 @@ def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterab
     """
     for place in places:
         if not (
-            ground.holds(place) or may_choose(actor, schema) or reserved.is_left_to(actor, place, schema.catalog.id)
+            ground.holds(place)
+            or may_choose(actor, schema)
+            or reserved_places.is_left_to(actor, place, schema.catalog.id)
         ):
             raise Forbidden(
                 f"{actor.name} may not choose {place!r:.200}: {_of_engine(ground, place)}a table of schema "

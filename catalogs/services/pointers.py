@@ -20,17 +20,17 @@ from authz.locks import Lock, hold_owner
 from authz.operations import Operation
 from catalogs.lookup import by_id, find
 from catalogs.models import Tabular
-from catalogs.services import claims, finding, places, reserved
-from catalogs.services.changes import require_enabled
+from catalogs.services import claims, places, reserved_places, resolution
+from catalogs.services.alterations import require_enabled
+from catalogs.services.creation_hooks import check_home
 from catalogs.services.free_names import require_free
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.homes import check_home
-from catalogs.services.opening import files_of
+from catalogs.services.provider_of import files_of
+from catalogs.services.writes import Locks, write_to
 from catalogs.table_stores import NewState, Prepared, TableRecord
 from formats.iceberg.table_locations import effective_locations
+from metalake.bulk_insert import insert
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.events import event_of, record, stands
-from metalake.inserting import insert
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, Node
 from metalake.models import Securable
@@ -48,7 +48,7 @@ def find_table(actor: Actor, ident: Address) -> Located:
 
 def require_table(actor: Actor, located: Located) -> Located:
     """The located object if it is a table. Raises NotFound otherwise."""
-    return finding.of_kind(actor, located, Kind.TABLE)
+    return resolution.of_kind(actor, located, Kind.TABLE)
 
 
 def located_now(table: Located) -> Located:
@@ -85,7 +85,7 @@ def as_home(actor: Actor, home: Located, asks: Operation) -> Located:
 
 def meet_home(actor: Actor, ident: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
     """As `require_home`, but a schema without a row is looked up in its own system. Not for use in a transaction."""
-    return as_home(actor, finding.find_schema(actor, ident), asks)
+    return as_home(actor, resolution.find_schema(actor, ident), asks)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def open_foreign(
     places.require_ground(actor, home, ground, [place])
     if any(claims.overlapping([place], home.catalog.id)):
         raise Invalid("The metadata file lies in a place of another table or view.", kind=kind)
-    reserved.require_open(actor, [place], home)
+    reserved_places.require_open(actor, [place], home)
     content = own_files.read_foreign(location)
     metadata = parse(content)
     own_files.check_metadata(metadata)

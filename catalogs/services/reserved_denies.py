@@ -16,7 +16,7 @@ from authz.actor import Actor
 from authz.models import Grant, Role, unended
 from authz.objects import by_ids
 from authz.services.authority import may_lift
-from authz.services.ownership import is_party, party_of, roles_of
+from authz.services.ownership_rules import is_party, party_of, roles_of
 from catalogs.models import ReservedPlace
 from catalogs.stores import offers_of, store_for
 from metalake.errors import Forbidden

@@ -13,13 +13,13 @@ from authz.locks import Lock, hold_owner
 from catalogs.lookup import nearest
 from catalogs.models import Schema
 from catalogs.secrets import require_values
-from catalogs.services import chains, places
-from catalogs.services.changes import Alteration, require_enabled
+from catalogs.services import places, schema_paths
+from catalogs.services.alterations import Alteration, require_enabled
 from catalogs.services.children import schemas_shown
-from catalogs.services.finding import find, read_or_namesake
-from catalogs.services.holding import Locks, write_to
+from catalogs.services.resolution import find, read_or_namesake
+from catalogs.services.writes import Locks, write_to
 from catalogs.stores import SchemaRecord, store_for
-from formats.iceberg.guard import check_limits
+from formats.iceberg.forbidden_properties import check_limits
 from metalake.errors import NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
@@ -52,7 +52,7 @@ def schemas_of(
 ) -> SchemaList:
     """The same for a container that is located, and that the actor sees. Raises Unsupported, NotInUse."""
     if parent.kind == Kind.SCHEMA and not parent.nested:
-        raise Unsupported(chains.FLAT, kind=Kind.SCHEMA)
+        raise Unsupported(schema_paths.FLAT, kind=Kind.SCHEMA)
     require_enabled(parent)
     missing, taken_at = store_for(parent, Kind.SCHEMA).listing(actor, parent, refresh=refresh)
     rows = schemas_shown(actor, parent, after, None if missing else limit)
@@ -68,8 +68,8 @@ def _check_parent(actor: Actor, container: Address) -> None:
         return
     if catalog.kind == Kind.CATALOG and container.schema is not None:
         if not catalog.nested:
-            raise Unsupported(chains.FLAT, kind=Kind.SCHEMA)
-        chains.path_in(catalog, container.schema)
+            raise Unsupported(schema_paths.FLAT, kind=Kind.SCHEMA)
+        schema_paths.path_in(catalog, container.schema)
 
 
 def to_be_made(actor: Actor, address: Address) -> list[HierarchicalSchema]:
@@ -77,21 +77,21 @@ def to_be_made(actor: Actor, address: Address) -> list[HierarchicalSchema]:
 
     Raises what create_schema raises about the name and the right to make it.
     """
-    catalog = chains.catalog_at(actor, address)
-    return chains.may_create(actor, catalog, address.schema or "").missing
+    catalog = schema_paths.catalog_at(actor, address)
+    return schema_paths.may_create(actor, catalog, address.schema or "").missing
 
 
 def create_schema(actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
     """Make a schema with all its missing parents, with the same owner, in one transaction.
 
     A managed schema takes eight statements at any depth: who calls, policy with catalog, chain, two inserts, audit,
-    history, outbox; with row locks as many, since one insert is for several tables there (metalake.inserting).
+    history, outbox; with row locks as many, since one insert is for several tables there (metalake.bulk_insert).
     """
     check_limits(properties)
     require_values(properties, kind=Kind.SCHEMA)
 
     def locate(actor: Actor) -> Locks:
-        catalog = chains.catalog_at(actor, address)
+        catalog = schema_paths.catalog_at(actor, address)
         places.require_choice(actor, catalog, {}, properties)  # before the name, which may be a hidden schema's
         parents = store_for(catalog, Kind.SCHEMA).parents_to_lock(actor, catalog, address.schema or "")
         return [(catalog, Lock.HANGS), *parents]

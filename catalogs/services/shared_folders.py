@@ -15,13 +15,13 @@ from secrets import token_hex
 from django.conf import settings
 
 from catalogs.models import Catalog, Table
-from catalogs.services.checking import managed_catalogs
+from catalogs.services.file_check import managed_catalogs
 from formats.iceberg.locations import is_local, is_under, real_path
-from metalake import sharing
+from metalake import shared_settings
 from metalake.errors import Invalid
 from metalake.models import Shared, below
 from metalake.outbox import NotHere
-from metalake.sharing import Difference
+from metalake.shared_settings import Difference
 from providers.places import named_places, own_warehouse
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
                 f"{place} is not allowed here: METALAKE_HOME, METALAKE_WAREHOUSE or METALAKE_FILE_LOCATIONS of this "
                 "process are not those of the server that had the table"
             )
-        if reason := _why_unrecognised(root, sharing.known(SHARED + root)):
+        if reason := _why_unrecognised(root, shared_settings.known(SHARED + root)):
             raise NotHere(reason)
         for folder in folders:
             if is_under(real_path(place), real_path(folder)) and not os.path.isdir(real_path(folder)):
@@ -92,14 +92,14 @@ def mark(file: str) -> None:
     """Record the folder of a table's file in the store, unless it is known, if the file exists there."""
     for place in _local([file]):
         root = root_of(place)
-        if root and sharing.known(SHARED + root) is None and os.path.exists(real_path(place)):
+        if root and shared_settings.known(SHARED + root) is None and os.path.exists(real_path(place)):
             _mark(root)
 
 
 def mark_used() -> None:
     """Record each folder that has catalogs' files in the store; called at the start of a server."""
     for root, catalogs in _used().items():
-        if sharing.known(SHARED + root) is None and _holds_their_files(catalogs):
+        if shared_settings.known(SHARED + root) is None and _holds_their_files(catalogs):
             _mark(root)
 
 
@@ -131,7 +131,7 @@ def _mark(root: str) -> None:
     try:
         if root in roots()[:2]:  # the server's own folders
             os.makedirs(real_path(root), exist_ok=True)
-        sharing.agree(SHARED + root, _marker(root) or _write_marker(root))
+        shared_settings.agree(SHARED + root, _marker(root) or _write_marker(root))
     except OSError as failure:
         log.warning("The folder %s was not marked as this store's: %s", root, failure.strerror)
 

@@ -17,7 +17,7 @@ from django.conf import settings
 from authz import operations, policy
 from authz.actor import Actor
 from authz.models import PolicyEpoch
-from authz.services.ownership import party_of
+from authz.services.ownership_rules import party_of
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.models import Catalog
@@ -27,7 +27,7 @@ from metalake.errors import Conflict, Forbidden, MetalakeError
 from metalake.kinds import Kind
 from providers import remote
 from providers.base import Provider
-from providers.reaching.metastores import systems_at, systems_named
+from providers.network.metastores import systems_at, systems_named
 from providers.registry import provider_for
 
 SECONDS = 10.0  # to look up the systems of older rows; the rest of them are compared by their names only

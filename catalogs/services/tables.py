@@ -9,10 +9,10 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.secrets import require_values
-from catalogs.services.changes import require_enabled
-from catalogs.services.finding import find, read_or_namesake
+from catalogs.services.alterations import require_enabled
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
 from catalogs.services.pointers import meet_home, require_table
+from catalogs.services.resolution import find, read_or_namesake
 from catalogs.stores import store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from authz import operations, policy
 from authz.actor import Actor
-from catalogs.services.changes import require_enabled
+from catalogs.services.alterations import require_enabled
 from catalogs.services.commits import COMMIT_ATTEMPTS, prepared
-from catalogs.services.finding import find
 from catalogs.services.pointers import publish_or_discard_all, require_table
+from catalogs.services.resolution import find
 from catalogs.stores import store_for
 from catalogs.table_stores import Prepared
 from metalake.errors import Conflict, Invalid, Unsupported

@@ -21,16 +21,16 @@ from django.db import connection, transaction
 from catalogs.lookup import by_id
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
 from catalogs.services import claims
-from catalogs.services.opening import files_in, provider_of, provider_with_locations
+from catalogs.services.provider_of import files_in, provider_of, provider_with_locations
 from catalogs.services.table_files import TableFiles, logged_names, metadata_at, pointer_models
 from catalogs.stores import keeps_tables_here
 from formats.iceberg import locations, metadata_json
 from metalake.errors import Invalid, MetalakeError
 from metalake.events import event_of, record
+from metalake.full_names import dotted
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import below
-from metalake.names import dotted
 from providers.metadata_files import MetadataFiles
 
 DAY = 86_400.0

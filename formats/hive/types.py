@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from formats.hive.type_reader import NotAType, TypeReader, decimal
+from formats.hive.type_parser import NotAType, TypeReader, decimal
 from formats.native.columns import (
     DataType,
     ExternalType,

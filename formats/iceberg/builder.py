@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from formats.iceberg import encryption, partitioning, properties, schemas, snapshots, sorting, statistics
+from formats.iceberg.defaults import V1_ONLY, fill_in, mirror_v1_fields
 from formats.iceberg.draft import Draft
-from formats.iceberg.legacy import V1_ONLY, fill_in, mirror_v1_fields
 from formats.iceberg.parsing import Json, as_list, as_object, as_text_map, get_int, has
-from formats.iceberg.updating import Action, apply_each, assign_uuid, checked_location, checked_uuid, set_location
+from formats.iceberg.updates import Action, apply_each, assign_uuid, checked_location, checked_uuid, set_location
 from metalake.errors import Invalid
 
 DEFAULT_FORMAT_VERSION = 2

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from formats.iceberg import partitioning, schemas
-from formats.iceberg.legacy import fill_in
+from formats.iceberg.defaults import fill_in
 from formats.iceberg.outlines import current_columns, outline_struct
 from formats.iceberg.parsing import get_objects
 from formats.iceberg.views.versions import current_version, schema_of

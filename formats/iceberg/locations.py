@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from metalake.errors import Invalid
-from metalake.protected import is_protected, meets_protected
+from metalake.protected_files import is_protected, meets_protected
 
 MAX_LENGTH = 2_048
 

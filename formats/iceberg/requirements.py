@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from formats.iceberg.legacy import fill_in
+from formats.iceberg.defaults import fill_in
 from formats.iceberg.parsing import Json, as_list, as_object, get_int, get_long, get_text, has
 from metalake.errors import Conflict, Invalid
 

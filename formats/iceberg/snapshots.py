@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from formats.iceberg.defaults import MAIN, NO_SNAPSHOT
 from formats.iceberg.draft import Draft
-from formats.iceberg.legacy import MAIN, NO_SNAPSHOT
 from formats.iceberg.parsing import (
     LONG_MAX,
     Json,

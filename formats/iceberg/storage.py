@@ -2,7 +2,7 @@
 
 A FileIO is built from the catalog's own settings alone: a table's properties never choose a class, an endpoint
 or a key. Files of this machine are read and written by system calls; what speaks with a remote storage is given
-(providers/reaching/storage.py) and imported for the first file there.
+(providers/network/storage.py) and imported for the first file there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from functools import lru_cache
 from io import SEEK_END
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from formats.iceberg import disk
-from formats.iceberg.guard import loads_class
+from formats.iceberg import durable_files
+from formats.iceberg.forbidden_properties import loads_class
 from formats.iceberg.locations import SAME_STORAGE, is_local, is_under, named_path, real_path, require_deletable
 from metalake.errors import (
     AlreadyExists,
@@ -132,7 +132,7 @@ def make_durable(location: str) -> None:
     """Sync a local file that another process wrote, before a pointer names it; remote storages need no sync."""
     if is_local(location):
         with _storage_errors(location):
-            disk.make_durable(real_path(location))
+            durable_files.make_durable(real_path(location))
 
 
 def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
@@ -280,7 +280,7 @@ def create(io: FileIO, location: str, content: bytes) -> None:
     """Write a new file; a half-written one is removed. Raises AlreadyExists, ProviderUnavailable, StoreUnavailable."""
     if is_local(location):
         with _storage_errors(location):
-            disk.write_new(real_path(location), content)
+            durable_files.write_new(real_path(location), content)
         return
     with _storage_errors(location):
         stream = io.new_output(_address(location)).create(overwrite=False)

@@ -7,9 +7,9 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from authz.access import reach
-from authz.access.granted import bearing_on
-from frontend.forms.moments import AsOfField
+from access.explain import reach
+from access.explain.grants_on import bearing_on
+from frontend.forms.point_in_time import AsOfField
 from metalake.kinds import grantable_on
 from metalake.lineage import Located
 from metalake.privileges import Privilege

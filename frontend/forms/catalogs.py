@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from catalogs.models import Catalog
 from catalogs.secrets import MASK, is_secret
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from metalake.errors import AlreadyExists, Invalid, MetalakeError
 from metalake.hierarchy import check_strict
 from metalake.kinds import Kind

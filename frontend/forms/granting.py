@@ -15,13 +15,13 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
-from authz.access.grantable import Grantable, Named
-from authz.access.questions import Whom
-from authz.plans.wishes import USES
+from access.explain.grantable import Grantable, Named
+from access.explain.queries import Whom
+from access.plans.access_requests import USES
 from authz.services.directory import did_you_mean
-from authz.services.entries import Entries, Given, check_spans
-from frontend.forms.moments import MomentField
-from frontend.shown import spelled
+from authz.services.grant_entries import Entries, Given, check_spans
+from frontend.confusables import spelled
+from frontend.forms.point_in_time import MomentField
 from metalake.errors import Invalid
 from metalake.levels import Level
 from metalake.privileges import Effect, Privilege

@@ -8,11 +8,11 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from authz.access.questions import MAX_QUESTIONS, Place
+from access.explain.queries import MAX_QUESTIONS, Place
 from authz.operations import FAMILIES
-from frontend.forms.moments import AsOfField
+from frontend.forms.point_in_time import AsOfField
+from metalake.full_names import undotted
 from metalake.kinds import KINDS, STORED_KINDS, Kind, grantable_on
-from metalake.names import undotted
 from metalake.privileges import Privilege
 from metalake.wire import quote
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django import forms
 
-from authz.plans.wanted import Change
-from authz.services.entries import Given
+from access.plans.desired import Change
+from authz.services.grant_entries import Given
+from metalake.full_names import dotted
 from metalake.lineage import Located
-from metalake.names import dotted
 from metalake.privileges import Effect, Privilege
 
 

@@ -11,25 +11,25 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
+from access.explain import inspect, ways
+from access.explain.queries import Whom
+from access.explain.redaction import reads_access
+from access.explain.way_rows import Narrowed
+from access.explain.ways import Named, Way
 from authz import policy
-from authz.access import inspect, ways
-from authz.access.questions import Whom
-from authz.access.sight import reads_access
-from authz.access.way_rows import Narrowed
-from authz.access.ways import Named, Way
 from authz.actor import Actor
-from authz.callers.guessing import LISTING
+from authz.callers.enumeration import LISTING
 from authz.services.authority import may_give, may_lift
 from frontend import tabs
-from frontend.filled import grant_page, removal_page, revoke_page
+from frontend.csv_files import download
+from frontend.deep_links import grant_page, removal_page, revoke_page
 from frontend.forms.access import AccessForm
-from frontend.guarding import is_partial, signed_in
-from frontend.spreadsheets import download
+from frontend.page_decorators import is_partial, signed_in
 from frontend.timeline import changes_url
 from metalake.errors import Invalid, NotFound
+from metalake.full_names import dotted
 from metalake.kinds import grantable_on
 from metalake.lineage import Located
-from metalake.names import dotted
 from metalake.privileges import Privilege
 from metalake.rest.exceptions import shape_of
 from metalake.wire import written

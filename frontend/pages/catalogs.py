@@ -16,7 +16,7 @@ from authz import operations
 from authz.actor import Actor
 from catalogs.services import browsing, catalogs, connections, nesting
 from frontend.forms.catalogs import PROPERTY, STALE, CatalogForm, choices
-from frontend.guarding import is_partial, require, signed_in
+from frontend.page_decorators import is_partial, require, signed_in
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located

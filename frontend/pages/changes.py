@@ -10,13 +10,13 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from authz.access.comparing import compared
-from authz.access.moments import Moments, moments
+from access.explain.comparison import compared
+from access.explain.timeline import Moments, moments
 from authz.actor import Actor
 from frontend import tabs
 from frontend.forms.matrix import MatrixForm
-from frontend.forms.moments import AsOfForm, CompareForm
-from frontend.guarding import is_partial, signed_in
+from frontend.forms.point_in_time import AsOfForm, CompareForm
+from frontend.page_decorators import is_partial, signed_in
 from frontend.pages.access import NAME
 from frontend.pages.catalogs import located
 from frontend.timeline import MOST_MOMENTS, OF, page_then, timeline

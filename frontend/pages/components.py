@@ -9,8 +9,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from authz.actor import Actor
-from frontend.drawing import Stop
-from frontend.guarding import signed_in
+from frontend.page_decorators import signed_in
+from frontend.svg import Stop
 
 PATH = [
     Stop("person", "rita", "ok"),

@@ -13,7 +13,7 @@ from authz.actor import Actor
 from catalogs.services import browsing, metalakes, schemas
 from frontend import toasts
 from frontend.forms.containers import MetalakeForm, SchemaForm
-from frontend.guarding import may_make_schema, signed_in, takes_schemas
+from frontend.page_decorators import may_make_schema, signed_in, takes_schemas
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.hierarchy import configured_separator
 from metalake.lineage import Address, Located

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from access.usage import dormancy
 from authz import operations
 from authz.actor import Actor
-from authz.use import dormancy
-from frontend.guarding import permits, signed_in
+from frontend.page_decorators import permits, signed_in
 from frontend.pages.catalogs import located
 from metalake.errors import NotFound
 from metalake.kinds import Kind

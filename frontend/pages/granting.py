@@ -11,21 +11,21 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
+from access.explain import grantable, search
+from access.explain.grantable import Grantable
+from access.explain.remedies import Step
+from access.plans import apply, proposals
+from access.plans.access_requests import USES, Wish
+from access.plans.renewal import Moved
 from authz import operations
-from authz.access import grantable, searching
-from authz.access.grantable import Grantable
-from authz.access.remedies import Step
 from authz.actor import Actor
-from authz.plans import applying, proposing
-from authz.plans.renewing import Moved
-from authz.plans.wishes import USES, Wish
 from authz.services import roles
 from catalogs.services import browsing
-from frontend.drawers import Drawer, groups, levels, place_of
 from frontend.forms.granting import CHOSEN, GrantForm
-from frontend.guarding import home, is_partial, keeps_form, permits, signed_in
-from frontend.pages.undoing import say_applied
-from frontend.recipes import recipe
+from frontend.grant_form import Drawer, groups, levels, place_of
+from frontend.page_decorators import home, is_partial, keeps_form, permits, signed_in
+from frontend.pages.undo import say_applied
+from frontend.snippets import recipe
 from metalake.errors import Invalid, MetalakeError, NotFound
 from metalake.lineage import Located
 from metalake.logs import note_failure
@@ -53,7 +53,7 @@ def suggest(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     target = browsing.locate(actor, object_id)
     grantable.grantable_by(actor, target.metalake.name, place_of(target))
     text = request.GET.get("more", "").replace("\x00", "").strip()
-    results = searching.search(actor, target.metalake.name, text, MOST_SUGGESTED) if text else None
+    results = search.search(actor, target.metalake.name, text, MOST_SUGGESTED) if text else None
     people = [*results.users, *results.groups] if results else []
     return render(request, "frontend/granting/suggestions.html", {"people": people})
 
@@ -90,7 +90,7 @@ def _propose(actor: Actor, drawer: Drawer) -> None:
     role = form.cleaned_data["role"].strip() or None
     wish = Wish(form.people, drawer.place, form.entries(), role, USES - form.declined)
     try:
-        drawer.proposal = proposing.propose(actor, drawer.metalake, wish)
+        drawer.proposal = proposals.propose(actor, drawer.metalake, wish)
     except (Invalid, NotFound) as refusal:
         if refusal.kind == "role":
             form.add_error("role", refusal.message)
@@ -110,7 +110,7 @@ def _apply(request: HttpRequest, actor: Actor, drawer: Drawer) -> HttpResponse:
         drawer.refusal = CHANGED
         return _show(request, actor, drawer, status=422)
     try:
-        applied = applying.apply_plan(actor, drawer.metalake, token)
+        applied = apply.apply_plan(actor, drawer.metalake, token)
     except Moved as moved:
         drawer.moved, drawer.before = moved.message, moved.shown
     except MetalakeError as failure:

@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from authz.access.auditing import audit_of
+from access.explain.audit_log import audit_of
+from access.usage.queries import use_on
 from authz.actor import Actor
-from authz.asked import is_recorded
-from authz.use.reading import use_on
+from authz.usage_counter import is_recorded
 from frontend import tabs
-from frontend.guarding import signed_in
+from frontend.page_decorators import signed_in
 
 SHOWN = 50
 USE_DAYS = 30  # that the uses shown are of

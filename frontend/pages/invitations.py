@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from authz.models import PASSWORDS
 from authz.services import invitations
 from frontend.forms.people import PasswordForm
-from frontend.guarding import home
+from frontend.page_decorators import home
 from frontend.pages.sign_in import throttled
 from metalake.errors import Invalid, NotFound
 

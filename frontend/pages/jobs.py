@@ -14,7 +14,7 @@ from authz import operations
 from authz.actor import Actor
 from frontend import toasts
 from frontend.forms.jobs import JobForm
-from frontend.guarding import is_partial, permits, signed_in
+from frontend.page_decorators import is_partial, permits, signed_in
 from frontend.pages.catalogs import located
 from jobs.definition import placeholders
 from jobs.models import JobRun, Schedule

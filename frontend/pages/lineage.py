@@ -12,9 +12,9 @@ from django.views.decorators.http import require_safe
 
 from authz.actor import Actor
 from frontend import tabs
-from frontend.drawing import Stop, flow
-from frontend.guarding import signed_in
-from frontend.layers import layered
+from frontend.graph_layout import layered
+from frontend.page_decorators import signed_in
+from frontend.svg import Stop, flow
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Located

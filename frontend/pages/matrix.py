@@ -11,14 +11,14 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
+from access.explain import explanations, queries
+from access.explain.queries import Place, Question
 from authz import policy
-from authz.access import explanations, questions
-from authz.access.questions import Place, Question
 from authz.actor import Actor
 from authz.objects import address_of, locate_all
 from authz.operations import load_of
 from frontend.forms.matrix import MatrixForm, applies
-from frontend.guarding import is_partial, signed_in
+from frontend.page_decorators import is_partial, signed_in
 from frontend.pages.catalogs import located
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.kinds import Kind
@@ -76,7 +76,7 @@ def _answered(actor: Actor, target: Located, asked: dict[str, Any]) -> dict[str,
     privileges = [Privilege(name) for name in asked["privilege"]]
     cells = [(user, on, of) for on in places for user in people for of in privileges if applies(of, on)]
     wanted = [Question(user, explanations.read_wanted(on.kind, of, None), on) for user, on, of in cells]
-    answers = dict(zip(cells, questions.check(actor, target.name, wanted, as_of) if wanted else (), strict=True))
+    answers = dict(zip(cells, queries.check(actor, target.name, wanted, as_of) if wanted else (), strict=True))
     links = Links(_pages_of(actor, target, places), as_of)
     rows = [
         Row(user, on, [links.cell(user, on, of, answers.get((user, on, of))) for of in privileges], links.page(on))

@@ -8,12 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from authz.access import inspect
+from access.explain import inspect
 from authz.actor import Actor
 from catalogs.services import browsing
-from catalogs.services.describing import describe
-from frontend import seen_as, tabs
-from frontend.guarding import is_partial, signed_in
+from catalogs.services.description import describe
+from frontend import tabs, view_as
+from frontend.page_decorators import is_partial, signed_in
 from frontend.pages import views
 from frontend.pages.outside import watched
 from metalake.errors import MetalakeError, NotFound
@@ -21,7 +21,7 @@ from metalake.kinds import CONTAINERS, Kind
 from metalake.lineage import Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
-from outside import watching
+from outside import monitoring
 
 
 @require_safe
@@ -30,7 +30,7 @@ def home(request: HttpRequest, actor: Actor) -> HttpResponse:
     """The first page, with the tree."""
     level = browsing.top_level(actor, _after(request))
     context: dict[str, Any] = {"level": level, "may_create": actor.service_admin}
-    context |= seen_as.dimmed_metalakes(request, actor, level.children)
+    context |= view_as.dimmed_metalakes(request, actor, level.children)
     return render(request, "frontend/welcome.html" if is_partial(request) else "frontend/home.html", context)
 
 
@@ -45,7 +45,7 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         context |= views.about_view(actor, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:
         context |= _below(request, actor, target)
-    if watching.may_watch(actor, target):  # after the outside system was asked what lies below
+    if monitoring.may_watch(actor, target):  # after the outside system was asked what lies below
         context |= watched(actor, target)
     return tabs.show(request, actor, target, tabs.OVERVIEW, context)
 
@@ -59,7 +59,7 @@ def _below(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
     except MetalakeError as failure:
         note_failure(failure)
         return {"unlisted": failure.message}
-    return {"below": level, "goes_on": "after" in request.GET} | seen_as.dimmed(request, actor, target, level.children)
+    return {"below": level, "goes_on": "after" in request.GET} | view_as.dimmed(request, actor, target, level.children)
 
 
 @require_safe
@@ -69,7 +69,7 @@ def list_metalakes(request: HttpRequest, actor: Actor) -> HttpResponse:
     only = _only(request)
     level = browsing.child_alone(actor, None, only) if only else browsing.top_level(actor, _after(request))
     context: dict[str, Any] = {"level": level, "depth": 1, "goes_on": "after" in request.GET}
-    context |= seen_as.dimmed_metalakes(request, actor, level.children)
+    context |= view_as.dimmed_metalakes(request, actor, level.children)
     return render(request, "frontend/level.html", context)
 
 
@@ -85,7 +85,7 @@ def list_children(request: HttpRequest, actor: Actor, object_id: int) -> HttpRes
             level = browsing.child_alone(actor, parent, only)
         else:
             level = browsing.level_below(actor, parent, request.GET.get("kind"), _after(request))
-        context |= {"level": level} | seen_as.dimmed(request, actor, parent, level.children)
+        context |= {"level": level} | view_as.dimmed(request, actor, parent, level.children)
     except NotFound:
         raise
     except MetalakeError as failure:

@@ -12,17 +12,17 @@ from django.views.decorators.http import require_POST, require_safe
 
 from authz.actor import Actor
 from catalogs.models import RefreshRun
-from frontend.guarding import is_partial, signed_in
+from frontend.page_decorators import is_partial, signed_in
 from frontend.pages.catalogs import located
 from metalake.errors import Forbidden, MetalakeError
 from metalake.kinds import Kind
 from metalake.lineage import Located
-from outside import refresh, watching
+from outside import monitoring, refresh
 
 
 def watched(actor: Actor, target: Located) -> dict[str, Any]:
     """The context of the part about an outside catalog."""
-    seen = watching.watch(actor, target)
+    seen = monitoring.watch(actor, target)
     context: dict[str, Any] = {"target": target, "watch": seen}
     if seen.run and seen.is_running:
         context["rate"], context["eta"] = refresh.speed(seen.run)
@@ -81,13 +81,13 @@ def stop(request: HttpRequest, actor: Actor, target: Located, run_id: int) -> st
 
 @_button
 def retry(request: HttpRequest, actor: Actor, target: Located, intent_id: int) -> str:
-    watching.retry(actor, target, intent_id)
+    monitoring.retry(actor, target, intent_id)
     return "The write is tried again within 15 seconds."
 
 
 @_button
 def give_up(request: HttpRequest, actor: Actor, target: Located, intent_id: int) -> str:
-    watching.give_up(actor, target, intent_id)
+    monitoring.give_up(actor, target, intent_id)
     return "The write is given up, and its names are free."
 
 

@@ -11,16 +11,16 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from access.explain import profiles
 from authz import operations
-from authz.access import profiles
 from authz.actor import Actor
 from authz.services import directory, invitations, people, roles
 from authz.services.directory import Narrowed
 from frontend import toasts
+from frontend.confusables import spelled
 from frontend.forms.people import GroupForm, RoleForm, UserForm, read_names
-from frontend.guarding import permits, require, signed_in
+from frontend.page_decorators import permits, require, signed_in
 from frontend.pages.catalogs import located
-from frontend.shown import spelled
 from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located

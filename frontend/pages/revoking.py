@@ -9,14 +9,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from access.plans import apply, blast_radius, plan
+from access.plans.renewal import Moved
 from authz.actor import Actor
-from authz.plans import applying, blast, planning
-from authz.plans.renewing import Moved
 from catalogs.services import browsing
+from frontend.confusables import spelled
 from frontend.forms.revoking import RevokeForm
-from frontend.guarding import keeps_form, signed_in
-from frontend.pages.undoing import say_applied
-from frontend.shown import spelled
+from frontend.page_decorators import keeps_form, signed_in
+from frontend.pages.undo import say_applied
 from metalake.errors import Invalid, MetalakeError
 from metalake.lineage import Located
 from metalake.logs import note_failure
@@ -37,7 +37,7 @@ def revoke(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     if token := request.POST.get("token"):
         status = 409
         try:
-            applied = applying.apply_plan(actor, target.metalake.name, token)
+            applied = apply.apply_plan(actor, target.metalake.name, token)
         except Moved as moved:
             says = "moved" if moved.planned else "refusal"
             context |= {says: moved.message, "before": moved.shown, "planned": moved.planned}
@@ -57,7 +57,7 @@ def _show(request: HttpRequest, actor: Actor, target: Located, context: dict[str
     try:
         changes = [context["change"]]
         if not context.get("planned"):
-            context["planned"] = planning.plan_changes(actor, target.metalake.name, changes, budget=blast.PREVIEW)
+            context["planned"] = plan.plan_changes(actor, target.metalake.name, changes, budget=blast_radius.PREVIEW)
     except MetalakeError as refusal:
         if status == 200:
             raise

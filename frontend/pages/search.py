@@ -6,9 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from authz.access import phrases, searching
+from access.explain import search as searching
+from access.explain import search_phrases
 from authz.actor import Actor
-from frontend.guarding import is_partial, signed_in
+from frontend.page_decorators import is_partial, signed_in
 from metalake.errors import Invalid, TooManyRequests
 
 WHILE_TYPING, AT_ONCE = 8, 50
@@ -23,7 +24,7 @@ def search(request: HttpRequest, actor: Actor) -> HttpResponse:
     context: dict[str, object] = {"q": text, "searched": text}
     status, limit = 200, WHILE_TYPING if is_typing else AT_ONCE
     try:
-        context["meant"] = phrases.objects_meant(actor, text)
+        context["meant"] = search_phrases.objects_meant(actor, text)
         context["results"] = searching.search(actor, None, text, limit, exact=not is_typing)
     except TooManyRequests as refusal:  # of names that were guessed; what one sees is searched on
         context["results"] = searching.search(actor, None, text, limit)

@@ -15,8 +15,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from authz.models import User
-from frontend.guarding import home
-from frontend.refusing import refuse
+from frontend.error_pages import refuse
+from frontend.page_decorators import home
 from metalake.errors import TooManyRequests
 
 Page = Callable[..., HttpResponse]

@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from authz.actor import Actor
-from catalogs.services.describing import describe
+from catalogs.services.description import describe
 from formats.iceberg.outlines import outline_versions
 from formats.native.outlines import matching, rows_of
 from frontend import tabs
-from frontend.guarding import signed_in
+from frontend.page_decorators import signed_in
 
 COLUMNS_SHOWN = 500
 

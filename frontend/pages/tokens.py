@@ -12,7 +12,7 @@ from django_htmx.http import trigger_client_event
 from authz.actor import Actor
 from authz.services import tokens as personal_tokens
 from frontend.forms.tokens import TokenForm
-from frontend.guarding import is_partial, signed_in
+from frontend.page_decorators import is_partial, signed_in
 from metalake.errors import MetalakeError
 
 

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from authz.actor import Actor
 from frontend import tabs, toasts
-from frontend.differences import in_other_parts, in_sql, summary
-from frontend.guarding import keeps_form, signed_in
+from frontend.page_decorators import keeps_form, signed_in
 from frontend.pages.views import about_view
+from frontend.version_diff import in_other_parts, in_sql, summary
 from metalake.errors import MetalakeError, NotFound
 from metalake.logs import note_failure
 from views_mgmt.models import ViewVersion

@@ -20,10 +20,10 @@ from catalogs.services import browsing
 from formats.native.view_definition import Representation, ViewDefinition
 from formats.native.views import CreateViewRequest, ViewUpdatesRequest
 from frontend import tabs, toasts
+from frontend.confusables import spelled
 from frontend.forms.views import DialectForm, ViewForm
-from frontend.guarding import is_partial, keeps_form, may_make_view, signed_in, takes_views
 from frontend.highlighting import coloured, reads_as_written
-from frontend.shown import spelled
+from frontend.page_decorators import is_partial, keeps_form, may_make_view, signed_in, takes_views
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located

@@ -12,8 +12,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from lucide.templatetags.lucide import lucide
 
-from frontend import drawing, toasts
-from frontend import shown as names
+from frontend import confusables as names
+from frontend import svg, toasts
 from metalake.kinds import KINDS, Kind
 
 register = template.Library()
@@ -68,9 +68,9 @@ def moment(at: datetime | None, precision: str = "minutes") -> SafeString:
 
 
 @register.simple_tag
-def path_drawing(stops: Sequence[drawing.Stop]) -> SafeString:
+def path_drawing(stops: Sequence[svg.Stop]) -> SafeString:
     """A path from a person to an object as boxes and lines; say the same in words beside it."""
-    return drawing.path(stops)
+    return svg.path(stops)
 
 
 @register.filter

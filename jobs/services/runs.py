@@ -14,21 +14,21 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.accounts import account_of
-from authz.callers.within import require_person
+from authz.callers.run_tokens import require_person
 from authz.locks import Lock
-from authz.services.changing import enter
-from catalogs.services.holding import Locks, write_to
+from authz.services.change import enter
+from catalogs.services.writes import Locks, write_to
 from jobs import commands
 from jobs.definition import fill
 from jobs.models import JobRun, RunLog, Schedule
 from jobs.services.pinning import require_same
 from jobs.services.templates import KIND as TEMPLATE
 from jobs.services.templates import Template, load_template
-from metalake.context import request_id
 from metalake.errors import Forbidden, Invalid, NotFound, TooManyRequests, Unsupported
 from metalake.events import event_of, follow_up, record
 from metalake.kinds import Kind
 from metalake.lineage import Located
+from metalake.request_context import request_id
 
 TOPIC = "job.run"
 MOST_LISTED = 1_000

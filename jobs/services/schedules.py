@@ -21,17 +21,17 @@ from django_celery_beat.models import CrontabSchedule, IntervalSchedule, Periodi
 from authz import operations, policy
 from authz.actor import Actor, actor_from
 from authz.callers.accounts import account_of
-from authz.callers.within import require_person
+from authz.callers.run_tokens import require_person
 from authz.locks import Lock
-from authz.services.changing import enter
-from catalogs.services.holding import Locks, write_to
+from authz.services.change import enter
+from catalogs.services.writes import Locks, write_to
 from jobs.definition import changed_fields
 from jobs.models import JobRun, Schedule
 from jobs.services import runs
 from jobs.services.pinning import TASK, Altered, clocks_of, stop_clocks
 from jobs.services.templates import load_template
-from metalake import clocks
-from metalake.clocks import LONGEST_NAME
+from metalake import beat_schedules
+from metalake.beat_schedules import LONGEST_NAME
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.events import event_of, record
 from metalake.hierarchy import check_strict
@@ -287,4 +287,4 @@ def begin(schedule_id: int) -> JobRun | None:
 
 def begin_due() -> int:
     """Start the runs that are due, unless celery beat does it; how many clocks rang."""
-    return clocks.ring_due(TASK, begin)
+    return beat_schedules.ring_due(TASK, begin)

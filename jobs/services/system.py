@@ -1,7 +1,7 @@
 """The system catalog of a metalake: where its jobs write their results, and the principal that writes there.
 
 Its tables are governed like any other's. The principal is a member without a password, whose tokens are those of runs
-(jobs.running.ledger); its role says all that it may do. See docs/decisions/system-catalog.md.
+(jobs.running.run_rows); its role says all that it may do. See docs/decisions/system-catalog.md.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
+from access.explain import queries
+from access.explain.permissions import Place
 from authz import operations, policy
-from authz.access import questions
-from authz.access.asking import Place
 from authz.actor import Actor
-from authz.callers.within import require_person
+from authz.callers.run_tokens import require_person
 from authz.models import Grant, Invitation, Member, Role, User
 from authz.name_rules import JOBS_PRINCIPAL
 from authz.services import grants, owners, people, roles
-from authz.services.changing import enter
-from authz.services.entries import Ask
-from authz.services.ownership import Party, party_of
+from authz.services.change import enter
+from authz.services.grant_entries import Ask
+from authz.services.ownership_rules import Party, party_of
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, schemas
 from jobs.models import SystemCatalog
@@ -220,5 +220,5 @@ def _make_principal(actor: Actor, metalake: str, top: Located) -> list[str]:
 
 def _readers(actor: Actor, metalake: str, schema: str) -> list[str]:
     on = Place(Kind.SCHEMA, f"{CATALOG}.{schema}")
-    _, reached = questions.who_reaches(actor, metalake, on, None, Privilege.SELECT_TABLE, "")
+    _, reached = queries.who_reaches(actor, metalake, on, None, Privilege.SELECT_TABLE, "")
     return [access.user for access, _ in zip(reached, range(MOST_READERS + 1), strict=False)]

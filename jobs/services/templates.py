@@ -15,11 +15,11 @@ from authz.actor import SYSTEM, Actor
 from authz.callers.accounts import account_of
 from authz.locks import Lock
 from authz.operations import Operation
-from authz.services.changing import enter
-from catalogs.services.changes import event, named, row_of, save
-from catalogs.services.finding import find_template
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.removal import remove
+from authz.services.change import enter
+from catalogs.services.alterations import event, named, row_of, save
+from catalogs.services.cascade import remove
+from catalogs.services.resolution import find_template
+from catalogs.services.writes import Locks, write_to
 from jobs.built_in import PREFIX, BuiltIn, offered
 from jobs.commands import check
 from jobs.models import JobRun, JobTemplate, Schedule

@@ -12,12 +12,12 @@ from rest_framework.exceptions import APIException, MethodNotAllowed, NotAuthent
 
 from metalake import errors
 from metalake.bodies import JSON
-from metalake.causes import unavailable
+from metalake.database_errors import unavailable
 from metalake.errors import Invalid, MetalakeError
 from metalake.headers import NEVER_STORED
 from metalake.kinds import KINDS
 from metalake.logs import note_failure
-from metalake.refusals import refused
+from metalake.refusal_audit import refused
 from metalake.wire import explain
 
 log = logging.getLogger(__name__)

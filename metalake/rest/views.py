@@ -17,15 +17,15 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from metalake import hooks
+from metalake import listeners
 from metalake.bodies import require_own_page
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.lineage import Address, address_in
+from metalake.request_target import decode
 from metalake.rest.declarations import Declaration
 from metalake.rest.negotiation import VersionedJSON, asks_for_gravitino
 from metalake.rest.replies import with_age
-from metalake.targets import decode
 from metalake.wire import kind_of, quote, read
 
 Payload = dict[str, Any] | HttpResponseBase
@@ -78,7 +78,7 @@ class Endpoint(APIView):
     actor: Any = None
     taken_at: datetime | None = None  # when the outside system gave the answer
     files_kept: str | None = None  # why the outside system was not asked to delete the files of a dropped object
-    announcer: hooks.Announcer | None = None  # where anybody listens
+    announcer: listeners.Announcer | None = None  # where anybody listens
 
     @classmethod
     def is_open(cls) -> bool:
@@ -96,10 +96,10 @@ class Endpoint(APIView):
         return made
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        declaration = self.declaration if hooks.listeners else None
+        declaration = self.declaration if listeners.listeners else None
         if declaration is None:
             return super().dispatch(request, *args, **kwargs)
-        with hooks.announcing("native", declaration.operation) as self.announcer:
+        with listeners.announcing("native", declaration.operation) as self.announcer:
             response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
             self.announcer.answers(response.status_code)
             return response

@@ -1,4 +1,4 @@
-"""SQLite for Django, but transactions take turns, in this process and among processes (metalake/sqlite/turns.py)."""
+"""SQLite for Django, with a queue of writers in each process and among processes (metalake/sqlite/write_queue.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
-from metalake.sqlite.turns import WRITE_TURNS, WriteTurn
+from metalake.sqlite.write_queue import WRITE_TURNS, WriteTurn
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -57,7 +57,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             seconds = float(self.settings_dict["OPTIONS"].get("timeout", 5))
         if not turn.take(seconds):
             locked = sqlite3.OperationalError("database is locked")
-            locked.sqlite_errorcode = sqlite3.SQLITE_BUSY  # by which the cause is known (metalake/causes.py)
+            locked.sqlite_errorcode = sqlite3.SQLITE_BUSY  # by which the cause is known (metalake/database_errors.py)
             raise OperationalError(*locked.args) from locked
         self._turn = turn
 

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 from metalake_client.cli import completion
 from metalake_client.cli.commands import COMMON, option, with_options
 from metalake_client.cli.compatibility import WIRE
-from metalake_client.cli.families import Families
+from metalake_client.cli.groups import Families
 from metalake_client.cli.output import plain, write_nowhere
 from metalake_client.failures import Exit, Failure
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from metalake_client.cli.command_line import Command
 from metalake_client.cli.kinds import KINDS, PEOPLE, Kind
-from metalake_client.cli.lines import Command
 from metalake_client.cli.output import Format, write_nowhere
 from metalake_client.cli.session import Session
 from metalake_client.failures import Exit, Failure

@@ -15,7 +15,7 @@ from contextlib import redirect_stdout
 import typer
 from typer.completion import completion_init, get_completion_script
 
-from metalake_client.cli.lines import Command
+from metalake_client.cli.command_line import Command
 
 VARIABLE = "_GCLI_COMPLETE"
 _SHELLS = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}

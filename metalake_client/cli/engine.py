@@ -193,7 +193,7 @@ def _rendered(
 
 def _write(session: Session, folder: Path, made: Rendered, only: Collection[str], *, shows_all: bool) -> None:
     """Write, and tell what changed; what people must know of the catalogs is told where something did."""
-    from metalake_client.engines.writing import write
+    from metalake_client.engines.file_writer import write
 
     done = write(folder, made, only)
     rows = [{"file": name, "change": "written" if name in done.changed else "kept"} for name in made.files]

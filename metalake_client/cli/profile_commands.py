@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from metalake_client import profiles
-from metalake_client.cli.lines import Command
+from metalake_client.cli.command_line import Command
 from metalake_client.cli.output import Format, print_done, print_rows
 from metalake_client.cli.session import Session, prompted
 from metalake_client.failures import Exit, Failure

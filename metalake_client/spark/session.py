@@ -13,10 +13,10 @@ from metalake_client.engines.spark import MIXED, SparkConfig, is_secret, spark_s
 from metalake_client.engines.spark_pairs import PAIRS, RUNTIME, Pair, pair_for, require_runtime
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
-from metalake_client.spark.described import MetalakeOfSession
 from metalake_client.spark.dispatch import dispatch_jar
 from metalake_client.spark.errors import is_sparks_error, reason_of
 from metalake_client.spark.java import require_java
+from metalake_client.spark.metalake import MetalakeOfSession
 from metalake_client.spark.views import Views
 
 if TYPE_CHECKING:

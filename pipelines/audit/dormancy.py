@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from metalake_client.engines.quoting import spark_text
-from pipelines import streams
+from pipelines import ndjson_streams
 from pipelines.audit import tables
 from pipelines.audit.reading import Rolled
 from pipelines.audit.tables import CHANGES, DAILY_USE, DORMANT_OBJECTS, DORMANT_PEOPLE
@@ -64,7 +64,7 @@ def write(results: Results, rolled: Rolled, since: Since, spool: Spool, progress
 
 def _read_state(job: Job, spool: Spool, progress: Progress) -> int:
     """Spool the objects and members as they are now; the place in the history that this is as of."""
-    lines = streams.state_of(job.client, job.metalake)
+    lines = ndjson_streams.state_of(job.client, job.metalake)
     place: int = next(lines)["place"]
     for done, line in enumerate(lines, 1):
         if line["topic"] == "object":

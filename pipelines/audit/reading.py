@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from metalake_client.rest import Client
-from pipelines import streams
+from pipelines import ndjson_streams
 from pipelines.job import Progress, written
 from pipelines.spool import Spool
 
@@ -79,7 +79,7 @@ class News:
 def read(client: Client, metalake: str, before: Rolled, late: int, spool: Spool, progress: Progress) -> News:
     """What is new of whole days, in the spool; days of use are read again for `late` days. Raises Failure."""
     asked = _use_since(before, late)
-    use = streams.use_of(client, metalake, since=None if asked is None else written(asked))
+    use = ndjson_streams.use_of(client, metalake, since=None if asked is None else written(asked))
     head = next(use)
     news = News(_moment(head["completeUntil"]).date())
     since = _moment(head["since"])
@@ -110,7 +110,7 @@ def _read_use(rows: Iterator[Any], first: date, news: News, spool: Spool, progre
 
 
 def _read_audit(client: Client, metalake: str, before: Rolled, news: News, spool: Spool, progress: Progress) -> None:
-    rows = streams.audit_of(client, metalake, before.read_until)
+    rows = ndjson_streams.audit_of(client, metalake, before.read_until)
     last = next(rows)["place"]
     progress.stage("reading the audit")
     news.seen = news.read_until = last

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from metalake_client.rest import Client
 from pipelines.review.regions import Lineage
 from pipelines.review.rules import Rule
-from pipelines.review.world import Principal, World
+from pipelines.review.state import Principal, World
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

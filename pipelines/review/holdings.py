@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.review.regions import Lineage, Regions
-from pipelines.review.world import Grant, Named, Principal, marks
+from pipelines.review.state import Grant, Named, Principal, marks
 
 
 @dataclass

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.review.grants import ALLOW, Finding, Given, idle
+from pipelines.review.state import Grant, World
 from pipelines.review.usage import Need
-from pipelines.review.world import Grant, World
 
 Row = tuple[Any, ...]
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from formats.hive.names import GLUE, ICEBERG_IN_GLUE
 from formats.hive.tables import FILE_FORMATS
 from metalake.errors import Invalid, MetalakeError, ProviderUnavailable, at
-from providers.answers import Remote
 from providers.glue.client import GlueClient
-from providers.glue.links import target_of
+from providers.glue.resource_links import target_of
 from providers.glue.settings import ENDPOINTS, GlueSettings, check_settings, read_shown_formats
 from providers.hive_like.catalog import HiveLikeCatalog
-from providers.hive_like.meaning import MADE_HERE
+from providers.hive_like.parameters import MADE_HERE
 from providers.hive_like.places import HiveLikePlaces
-from providers.reaching.aws import SCHEMES, check_role, wrong_region
-from providers.reaching.endpoints import check_endpoint, parse_endpoint
-from providers.reaching.identity import ADVICE, are_named
-from providers.reaching.storage import open_storage
+from providers.network.aws import SCHEMES, check_role, wrong_region
+from providers.network.endpoints import check_endpoint, parse_endpoint
+from providers.network.identity import ADVICE, are_named
+from providers.network.storage import open_storage
+from providers.remote_objects import Remote
 from providers.settings import CACHE_TTL, REFRESH_INTERVAL
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from metalake.errors import (
 )
 from providers.deadline import require_time
 from providers.glue.settings import GlueSettings
-from providers.reaching.answers import TooHeavy, places_returned
-from providers.reaching.aws import Keys, Role, aws_client, regions
+from providers.network.aws import Keys, Role, aws_client, regions
+from providers.network.response_budget import TooHeavy, places_returned
 
 KINDS = ("catalog", "schema", "table", "partition")
 THROTTLED = frozenset(

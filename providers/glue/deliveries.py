@@ -8,9 +8,9 @@ from typing import Any
 
 from metalake.errors import Invalid
 from metalake.kinds import Kind
-from providers.answers import Json, Remote
-from providers.glue.answers import database_of, table_of
+from providers.glue.responses import database_of, table_of
 from providers.hive_like.deliveries import Entry, Name, TableEntry, checked, require_named
+from providers.remote_objects import Json, Remote
 
 
 class DatabaseDefinition(Entry):

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from formats.hive.tables import HiveTable
-from providers.answers import Levels, Remote
-from providers.glue.answers import after_write, table_of, writable
 from providers.glue.client import GlueClient
-from providers.glue.links import is_link
 from providers.glue.mapping import hive_table, merged, table_input
+from providers.glue.resource_links import is_link
+from providers.glue.responses import after_write, table_of, writable
+from providers.remote_objects import Levels, Remote
 
 
 def read_table(glue: GlueClient, schema: Levels, table: str) -> dict[str, Any]:

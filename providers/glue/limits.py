@@ -16,7 +16,7 @@ from botocore.model import ServiceModel
 
 from formats.hive.tables import HiveTable
 from metalake.errors import Invalid
-from providers.reaching.aws import description
+from providers.network.aws import description
 
 # Characters beyond U+FFFF, which the description has as Java's two halves.
 HALVES, WHOLE = r"\uD800\uDC00-\uDBFF\uDFFF", r"\U00010000-\U0010FFFF"

@@ -6,14 +6,14 @@ from formats.hive.partitions import partition_values
 from formats.hive.tables import HiveTable
 from formats.native.partitions import IdentityPartition
 from metalake.errors import Unsupported
-from providers.answers import PARTITION, Json, Levels, Page, Remote
-from providers.glue import links
-from providers.glue.answers import after_write, page_after, partition_of
+from providers.glue import resource_links
 from providers.glue.catalog import GlueCatalog
 from providers.glue.entries import read_table
 from providers.glue.limits import require_fit
 from providers.glue.mapping import hive_table
+from providers.glue.responses import after_write, page_after, partition_of
 from providers.hive_like.partitions import HiveLikePartitions
+from providers.remote_objects import PARTITION, Json, Levels, Page, Remote
 
 PAGE = 1000  # Glue's maximum
 
@@ -22,7 +22,7 @@ class GluePartitions(HiveLikePartitions):
     provider: GlueCatalog
 
     def draft(self, table: Json, asked: IdentityPartition) -> Json:
-        links.require_none(table)
+        resource_links.require_none(table)
         drafted = super().draft(table, asked)
         wanted = {"Values": drafted["values"], "Parameters": drafted["parameters"]}
         require_fit("PartitionInput", wanted | {"StorageDescriptor": {"Location": drafted["location"]}}, PARTITION)
@@ -46,7 +46,7 @@ class GluePartitions(HiveLikePartitions):
     def add(self, schema: Levels, table: str, definition: Json, by_owner: bool = False) -> Remote:
         """Add a partition with the table's storage descriptor, by which its files are read."""
         entry = read_table(self.provider.glue, schema, table)
-        links.require_own(entry)
+        resource_links.require_own(entry)
         name, descriptor = definition["name"], entry.get("StorageDescriptor") or {}
         below = descriptor.get("Location")
         location = definition["location"] or (f"{below.removesuffix('/')}/{name}" if below else None)
@@ -68,7 +68,7 @@ class GluePartitions(HiveLikePartitions):
 
     def _partitioned(self, schema: Levels, table: str) -> HiveTable:
         entry = read_table(self.provider.glue, schema, table)
-        links.require_own(entry, "its partitions are listed there")
+        resource_links.require_own(entry, "its partitions are listed there")
         of = hive_table(entry)
         if not of.partition_keys:
             raise Unsupported(f"Table {schema[0]}.{table} has no partitions in AWS Glue.", kind=PARTITION)

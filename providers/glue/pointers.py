@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from formats.hive.tables import HiveTable
-from providers.answers import Json, Levels, Remote
-from providers.glue import iceberg, links
-from providers.glue.answers import changed
+from providers.glue import iceberg, resource_links
 from providers.glue.catalog import GlueCatalog
 from providers.glue.entries import read_table, update
 from providers.glue.mapping import hive_table
+from providers.glue.responses import changed
 from providers.hive_like.pointers import HiveLikePointers
+from providers.remote_objects import Json, Levels, Remote
 
 
 class GluePointers(HiveLikePointers):
@@ -17,7 +17,7 @@ class GluePointers(HiveLikePointers):
 
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         entry = read_table(self.provider.glue, schema, table)
-        links.require_own(entry)
+        resource_links.require_own(entry)
         before = hive_table(entry)
         if self.location(before.as_json()) != previous:
             raise changed(schema, table)

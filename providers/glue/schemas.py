@@ -7,15 +7,15 @@ from typing import Any
 
 from metalake.errors import Conflict, NotEmpty, Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote
-from providers.glue.answers import after_write, database_of, page_after, require_same, writable
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_database
 from providers.glue.limits import require_fit
-from providers.glue.links import TARGET, target_of
 from providers.glue.mapping import database_input, merged
-from providers.hive_like.meaning import marked
+from providers.glue.resource_links import TARGET, target_of
+from providers.glue.responses import after_write, database_of, page_after, require_same, writable
+from providers.hive_like.parameters import marked
 from providers.hive_like.schemas import HiveLikeSchemas
+from providers.remote_objects import Json, Levels, Page, Remote
 
 PAGE = 100  # Glue's maximum
 

@@ -10,9 +10,9 @@ from pydantic import ConfigDict, Field, SecretStr, model_validator
 
 from formats.hive.tables import read_filter
 from metalake.errors import Invalid, at
+from providers.network.aws import SCHEMES, Keys, Role, check_region, check_role
+from providers.network.endpoints import parse_endpoint
 from providers.places import PlacedSettings
-from providers.reaching.aws import SCHEMES, Keys, Role, check_region, check_role
-from providers.reaching.endpoints import parse_endpoint
 from providers.settings import CACHE_TTL, REFRESH_INTERVAL, ExternalSettings
 
 CATALOG_ID = re.compile(r"[0-9]{12}(?::[A-Za-z0-9_./-]{1,240})?")

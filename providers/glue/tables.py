@@ -10,9 +10,7 @@ from formats.hive.tables import EXTERNAL_TABLE, HiveTable, formats_of, passes
 from formats.native.tables import CreateTableRequest
 from metalake.errors import NotFound, Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote
-from providers.glue import iceberg, links
-from providers.glue.answers import after_write, changed, page_after, require_same, table_of, writable
+from providers.glue import iceberg, resource_links
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_table
 from providers.glue.entries import read_table, update
@@ -20,8 +18,10 @@ from providers.glue.limits import require_fit
 from providers.glue.mapping import hive_table, table_input
 from providers.glue.partitions import GluePartitions
 from providers.glue.pointers import GluePointers
-from providers.hive_like.meaning import formats_of_remote, marked
+from providers.glue.responses import after_write, changed, page_after, require_same, table_of, writable
+from providers.hive_like.parameters import formats_of_remote, marked
 from providers.hive_like.tables import HiveLikeTables
+from providers.remote_objects import Json, Levels, Page, Remote
 
 PAGE = 100  # Glue's maximum
 
@@ -45,7 +45,7 @@ class GlueTables(HiveLikeTables):
         return table_of(self._followed(read_table(self.provider.glue, schema, table)))
 
     def _followed(self, entry: Json, asks: bool = True) -> Json:
-        return links.followed(self.provider.glue, entry, self.provider.given, asks=asks)
+        return resource_links.followed(self.provider.glue, entry, self.provider.given, asks=asks)
 
     def delivered(self, entry: Json) -> Remote:
         return delivered_table(entry)
@@ -76,7 +76,7 @@ class GlueTables(HiveLikeTables):
         by_owner: bool = False,
     ) -> Remote:
         entry = read_table(self.provider.glue, schema, table)
-        links.require_own(entry)
+        resource_links.require_own(entry)
         if table_of(entry).version != version:
             raise changed(schema, table)
         wanted = self.wanted(hive_table(entry), changes, expected, marker)
@@ -118,18 +118,18 @@ class GlueTables(HiveLikeTables):
         return {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
 
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
-        links.require_none(definition)
+        resource_links.require_none(definition)
         return super().altered(definition, updates)
 
     def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
-        return [] if links.LINK in definition["rest"] else super().named_places(definition, plan)
+        return [] if resource_links.LINK in definition["rest"] else super().named_places(definition, plan)
 
     def show(self, definition: Json) -> Json:
         """Raises Unsupported for a resource link that leads nowhere."""
-        if why := links.dead(definition):
+        if why := resource_links.dead(definition):
             raise Unsupported(why, kind=Kind.TABLE)
-        shown, target = self._shown(definition), links.target_of(definition)
-        return shown | {"properties": shown["properties"] | {links.TARGET: target}} if target else shown
+        shown, target = self._shown(definition), resource_links.target_of(definition)
+        return shown | {"properties": shown["properties"] | {resource_links.TARGET: target}} if target else shown
 
     def _shown(self, definition: Json) -> Json:
         table = HiveTable.from_json(definition)
@@ -145,7 +145,7 @@ class GlueTables(HiveLikeTables):
 
     def shows(self, table: Remote) -> bool:
         """Also a resource link whose target is not known yet, or leads nowhere."""
-        if not self.hides_some or not (table.formats or table.definition) or links.dead(table.definition):
+        if not self.hides_some or not (table.formats or table.definition) or resource_links.dead(table.definition):
             return True
         return passes(self.provider.given.shown_formats, formats_of_remote(table))
 
@@ -153,7 +153,7 @@ class GlueTables(HiveLikeTables):
         self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
         """Make a second entry for the same metadata file, then drop the first, unless it was changed meanwhile."""
-        links.require_none(table.definition)
+        resource_links.require_none(table.definition)
         if self.pointed.location(table.definition) is None:
             raise Unsupported(
                 "AWS Glue cannot rename a table, and only an Iceberg table can be entered under another name without "

@@ -14,12 +14,12 @@ from formats.hive.partitions import partition_values
 from formats.hive.tables import MANAGED_TABLE, VIEW_TYPES, HiveColumn
 from metalake.errors import AlreadyExists, Conflict, MetalakeError, NotFound, OutcomeUnknown, Unsupported
 from metalake.kinds import Kind
-from providers.answers import PARTITION, Json, Page, Remote
 from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive.objects import DDL_TIME, hive_table, partition_of, schema_of, table_of
-from providers.hive_like.meaning import marker_of
-from providers.reaching.answers import LIGHT
+from providers.hive_like.parameters import marker_of
+from providers.network.response_budget import LIGHT
+from providers.remote_objects import PARTITION, Json, Page, Remote
 
 AT_ONCE = 50  # objects of one call, since the answer is held as a whole
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}

@@ -12,17 +12,17 @@ from formats.hive.names import HIVE
 from formats.iceberg import locations
 from formats.iceberg.folders import Ground
 from metalake.errors import Invalid, NotFound, at
-from providers.answers import Remote
 from providers.hive.calls import read_database
 from providers.hive.client import Metastore, connect, connection
 from providers.hive.settings import LIST_ALL, URIS, HiveSettings, require_offered
 from providers.hive_like.catalog import HiveLikeCatalog
-from providers.hive_like.meaning import MADE_HERE
+from providers.hive_like.parameters import MADE_HERE
 from providers.hive_like.places import HiveLikePlaces
+from providers.network.endpoints import Endpoint
+from providers.network.metastores import check_metastores, parse_metastores, systems_at, systems_named
+from providers.network.response_budget import places_returned
 from providers.places import require_no_metadata_host
-from providers.reaching.answers import places_returned
-from providers.reaching.endpoints import Endpoint
-from providers.reaching.metastores import check_metastores, parse_metastores, systems_at, systems_named
+from providers.remote_objects import Remote
 
 ROOT = "default"  # the database that every metastore has from the start
 TO_NAME = "put it among the catalog's allowed-locations, or leave the location out"

@@ -20,9 +20,9 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from metalake.errors import OutcomeUnknown, ProviderBusy, ProviderUnavailable
 from providers.deadline import require_time
 from providers.hive.errors import ANSWERS_WHOLE, About, is_write, translated
-from providers.reaching.answers import Scale, places_returned
-from providers.reaching.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
-from providers.reaching.metastores import CheckedSocket
+from providers.network.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
+from providers.network.metastores import CheckedSocket
+from providers.network.response_budget import Scale, places_returned
 
 ANSWER_SECONDS = 25.0  # for one whole answer, even if its bytes keep coming
 MOST_ITEMS = 1_000_000
@@ -133,7 +133,7 @@ class Metastore:
 
     @property
     def weight(self) -> int:
-        """The weight of the last answer, as `providers.reaching.answers` says."""
+        """The weight of the last answer, as `providers.network.response_budget` says."""
         return self._socket.scale.weight
 
     def is_alive(self) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from metalake.kinds import Kind
-from providers.answers import Json, Remote
 from providers.hive.objects import database_of, described_table
 from providers.hive_like.deliveries import Entry, Name, TableEntry, checked, require_named
+from providers.remote_objects import Json, Remote
 
 
 class DatabaseDefinition(Entry):

@@ -34,7 +34,7 @@ from metalake.errors import (
     ProviderUnavailable,
     Unsupported,
 )
-from providers.reaching.answers import TooHeavy
+from providers.network.response_budget import TooHeavy
 
 MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 LOCKS = (NoSuchLockException, NoSuchTxnException, TxnAbortedException)

@@ -15,15 +15,15 @@ from formats.hive.tables import VIEW_TYPES
 from formats.iceberg import locations, storage
 from metalake.errors import Invalid, MetalakeError, NotFound, Unsupported
 from metalake.kinds import Kind
-from metalake.protected import protected_files
-from providers.answers import Json
+from metalake.protected_files import protected_files
 from providers.hive import folders as hive_folders
 from providers.hive.calls import drop
 from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore
 from providers.hive.folders import Folders, Place, beside, places_of
 from providers.hive.objects import hive_table
-from providers.hive_like.pointed import written_for
+from providers.hive_like.iceberg_entries import written_for
+from providers.remote_objects import Json
 
 OWNER = "the owner of the catalog can have them deleted"
 OTHERS = "files of other tables or schemas lie among its own, so they stay"

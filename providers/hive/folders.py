@@ -23,7 +23,7 @@ from metalake.errors import NotFound, ProviderTimeout, ProviderUnavailable, Unsu
 from metalake.kinds import Kind
 from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
-from providers.hive_like.meaning import POINTER
+from providers.hive_like.parameters import POINTER
 
 LOOKS = 4  # in a busy metastore something is dropped during two in a row now and then
 AT_ONCE = 200

@@ -10,7 +10,7 @@ from formats.hive.tables import HiveColumn, HiveTable
 from formats.hive.types import type_of_iceberg
 from formats.iceberg.translate import current_schema
 from formats.iceberg.views.versions import current_version, schema_of, sql_representations
-from providers.hive_like.pointed import comment_of
+from providers.hive_like.iceberg_entries import comment_of
 
 Json = dict[str, Any]
 

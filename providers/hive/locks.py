@@ -24,7 +24,7 @@ from metalake.kinds import Kind
 from providers.hive.catalog import HiveCatalog
 from providers.hive.client import Metastore, connection
 from providers.hive.errors import About, Refused
-from providers.reaching.endpoints import Endpoint
+from providers.network.endpoints import Endpoint
 
 log = logging.getLogger(__name__)
 

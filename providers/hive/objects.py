@@ -24,8 +24,8 @@ from formats.hive.partitions import partition_name
 from formats.hive.tables import HiveColumn, HiveTable, SortColumn
 from metalake.errors import ProviderUnavailable
 from metalake.kinds import Kind
-from providers.answers import PARTITION, Remote, digest
-from providers.hive_like.meaning import formats_in
+from providers.hive_like.parameters import formats_in
+from providers.remote_objects import PARTITION, Remote, digest
 
 DDL_TIME = "transient_lastDdlTime"  # changes with every write, so it is no part of the version
 COMMENT = "comment"

@@ -9,7 +9,6 @@ from formats.hive.tables import HiveTable
 from formats.iceberg import locations
 from metalake.errors import Invalid
 from metalake.kinds import Kind
-from providers.answers import PARTITION, Json, Levels, Page, Remote, files_left
 from providers.hive.calls import page_of, part_of, read_partition, read_partitioned, unknown_after_write
 from providers.hive.catalog import HiveCatalog
 from providers.hive.errors import About
@@ -17,6 +16,7 @@ from providers.hive.files import TableFiles
 from providers.hive.folders import Place, places_of
 from providers.hive.objects import partition_from, partition_of
 from providers.hive_like.partitions import HiveLikePartitions
+from providers.remote_objects import PARTITION, Json, Levels, Page, Remote, files_left
 
 PAGE = 500
 EVERY_PARTITION = -1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from formats.hive.tables import HiveTable
 from metalake.errors import Conflict, Unsupported
 from metalake.kinds import KINDS
-from providers.answers import Json, Levels, Remote
 from providers.hive import iceberg
 from providers.hive.calls import alter, read_table
 from providers.hive.catalog import HiveCatalog
@@ -13,9 +12,10 @@ from providers.hive.files import TableFiles
 from providers.hive.folders import places_of
 from providers.hive.locks import locked_table
 from providers.hive.objects import DDL_TIME, hive_table, table_of, written
-from providers.hive_like.meaning import POINTER, marked
-from providers.hive_like.pointed import HiveLikePointed
+from providers.hive_like.iceberg_entries import HiveLikePointed
+from providers.hive_like.parameters import POINTER, marked
 from providers.hive_like.pointers import HiveLikePointers
+from providers.remote_objects import Json, Levels, Remote
 
 
 class HivePointed(HiveLikePointed):

@@ -9,7 +9,6 @@ from formats.hive.names import HIVE, folded_name
 from formats.iceberg import locations
 from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote, files_left
 from providers.hive.calls import (
     find_database,
     part_of,
@@ -25,8 +24,9 @@ from providers.hive.deliveries import delivered_database
 from providers.hive.errors import About
 from providers.hive.files import TableFiles
 from providers.hive.objects import database_from
-from providers.hive_like.meaning import marked
+from providers.hive_like.parameters import marked
 from providers.hive_like.schemas import HiveLikeSchemas
+from providers.remote_objects import Json, Levels, Page, Remote, files_left
 
 PAGE = 100
 

@@ -15,7 +15,6 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Invalid, TooLarge, Unsupported
 from metalake.kinds import Kind
 from metalake.wire import quote
-from providers.answers import Json, Levels, Page, Remote, files_left
 from providers.hive.calls import (
     alter,
     is_there,
@@ -42,8 +41,9 @@ from providers.hive.objects import DDL_TIME, hive_table, table_of, written
 from providers.hive.partitions import HivePartitions
 from providers.hive.pointers import HivePointers
 from providers.hive.settings import LIST_ALL
-from providers.hive_like.meaning import formats_of_remote, marked
+from providers.hive_like.parameters import formats_of_remote, marked
 from providers.hive_like.tables import HiveLikeTables
+from providers.remote_objects import Json, Levels, Page, Remote, files_left
 
 NAMES, TABLES = 5_000, 200  # a page's items
 LISTING_SECONDS = 600.0

@@ -8,11 +8,11 @@ from formats.hive.tables import HiveTable
 from formats.hive.views.forms import ICEBERG_VIEW
 from formats.iceberg.views.metadata_json import parse_view_metadata
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Remote
 from providers.hive import iceberg
 from providers.hive.folders import VIRTUAL_VIEW
 from providers.hive.pointers import HivePointed
 from providers.hive_like.views import about_views
+from providers.remote_objects import Json, Levels, Remote
 from providers.view_stores import RemoteViewPointers
 
 

@@ -8,7 +8,6 @@ from formats.hive.names import HIVE, folded_name
 from formats.hive.tables import VIEW_TYPES, HiveTable
 from metalake.errors import AlreadyExists
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote
 from providers.hive.calls import (
     alter,
     drop,
@@ -29,8 +28,9 @@ from providers.hive.files import TableFiles
 from providers.hive.locks import locked_table
 from providers.hive.objects import DDL_TIME, table_of, written
 from providers.hive.view_pointers import HiveViewPointers
-from providers.hive_like.meaning import marked
+from providers.hive_like.parameters import marked
 from providers.hive_like.views import HiveLikeViews, about_views
+from providers.remote_objects import Json, Levels, Page, Remote
 
 VIEWS = 200  # a page's items
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from formats.hive.names import NameRule, folded_name
 from metalake.kinds import Kind
 from providers.base import Offer, Storage
-from providers.hive_like.meaning import MADE_HERE
+from providers.hive_like.parameters import MADE_HERE
 from providers.hive_like.places import HiveLikePlaces
 from providers.places import Placed
 

@@ -11,7 +11,7 @@ from formats.hive.tables import HiveTable
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.wire import explain
-from providers.answers import Json
+from providers.remote_objects import Json
 
 Name = Annotated[str, Field(min_length=1)]
 Identity = Annotated[str, Field(max_length=128)]

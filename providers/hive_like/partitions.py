@@ -6,9 +6,9 @@ from formats.hive.partitions import native_partition, partition_name, stored_val
 from formats.hive.tables import HiveTable, formats_of
 from formats.native.partitions import IdentityPartition
 from metalake.errors import Unsupported
-from providers.answers import PARTITION, Json
 from providers.hive_like.catalog import HiveLikeCatalog
-from providers.hive_like.meaning import checked
+from providers.hive_like.parameters import checked
+from providers.remote_objects import PARTITION, Json
 from providers.stores import RemotePartitions
 
 

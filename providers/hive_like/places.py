@@ -9,8 +9,8 @@ from formats.iceberg import locations
 from formats.iceberg.folders import Ground, divided
 from metalake.errors import Invalid
 from metalake.kinds import Kind
-from providers.answers import Remote
 from providers.places import Placed
+from providers.remote_objects import Remote
 
 
 class HiveLikePlaces(ABC):

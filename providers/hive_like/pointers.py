@@ -1,4 +1,4 @@
-"""Iceberg tables in a Hive-like system: what `providers.hive_like.pointed` has, and native creations."""
+"""Iceberg tables in a Hive-like system: what `providers.hive_like.iceberg_entries` has, and native creations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from uuid import uuid4
 
 from formats.hive.properties import PLACES, SERDE_PARAMETER
 from formats.hive.tables import EXTERNAL_TABLE, HiveTable
-from formats.iceberg import builder, guard, metadata_json
+from formats.iceberg import builder, forbidden_properties, metadata_json
 from formats.iceberg.translate import current_schema, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid
 from metalake.kinds import Kind
-from providers.answers import NewTable, Remote
-from providers.hive_like.meaning import POINTER
-from providers.hive_like.pointed import NOT_REPEATED, HiveLikePointed
+from providers.hive_like.iceberg_entries import NOT_REPEATED, HiveLikePointed
+from providers.hive_like.parameters import POINTER
+from providers.remote_objects import NewTable, Remote
 from providers.stores import RemotePointers
 
 Json = dict[str, Any]
@@ -50,7 +50,7 @@ class HiveLikePointers(HiveLikePointed, RemotePointers):
         if asked.properties.get("table-type", EXTERNAL_TABLE).upper() != EXTERNAL_TABLE:
             raise Invalid(f"properties.table-type: an Iceberg table is an {EXTERNAL_TABLE} here", kind="table")
         properties = {key: value for key, value in asked.properties.items() if key not in ("location", "table-type")}
-        guard.check_properties(properties)
+        forbidden_properties.check_properties(properties)
         columns, spec, order, wanted = to_iceberg(asked.model_copy(update={"properties": properties}))
         metadata = builder.new_table_metadata(
             table_uuid=str(uuid4()),
@@ -72,7 +72,7 @@ class HiveLikePointers(HiveLikePointed, RemotePointers):
             )
         if "location" in asked.properties:
             raise Invalid("properties.location: the metadata file says where the table is; leave it out", kind="table")
-        guard.check_properties(asked.properties)
+        forbidden_properties.check_properties(asked.properties)
         parameters = {key: value for key, value in asked.properties.items() if key not in {"table-type", *NOT_REPEATED}}
         entry = HiveTable(name=asked.name, comment=asked.comment, parameters=parameters)
         return self.registered(schema, entry, asked.properties[POINTER])

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from formats.native.changes import changed_schema
-from providers.answers import Json, Remote
 from providers.hive_like.catalog import HiveLikeCatalog
-from providers.hive_like.meaning import checked, marker_of, without_marker
+from providers.hive_like.parameters import checked, marker_of, without_marker
+from providers.remote_objects import Json, Remote
 from providers.stores import RemoteSchemas
 
 

@@ -13,16 +13,16 @@ from formats.hive.names import folded_name
 from formats.hive.properties import SERDE_PARAMETER
 from formats.hive.tables import HiveTable
 from formats.hive.translate import from_hive
-from formats.iceberg import guard
+from formats.iceberg import forbidden_properties
 from formats.iceberg.folders import Ground
 from formats.native.changes import read_changes
 from formats.native.tables import CreateTableRequest, RemoveProperty, SetProperty
 from metalake.errors import Invalid, Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, NewTable, Remote
 from providers.hive_like.catalog import HiveLikeCatalog
-from providers.hive_like.meaning import MADE_HERE, POINTER, checked, marked, marker_of, without_marker
+from providers.hive_like.parameters import MADE_HERE, POINTER, checked, marked, marker_of, without_marker
 from providers.hive_like.pointers import HiveLikePointers
+from providers.remote_objects import Json, NewTable, Remote
 from providers.stores import RemoteTables
 
 SCHEMA_URL = "avro.schema.url"  # a metastore fetches it
@@ -78,7 +78,7 @@ class HiveLikeTables(RemoteTables):
         """Raise Invalid for properties that would make an engine or metastore load a class or fetch a foreign URL."""
         for key, value in properties.items():
             plain = key.removeprefix(SERDE_PARAMETER)
-            if guard.loads_class(plain):
+            if forbidden_properties.loads_class(plain):
                 raise Invalid(
                     f"properties.{key}: names a class to load; only a server may choose classes", kind="table"
                 )
@@ -117,7 +117,7 @@ class HiveLikeTables(RemoteTables):
         changed = altered(table, updates)
         self.require_fit(changed)
         if len(changed.parameters) > len(table.parameters):
-            guard.check_limits(dict.fromkeys(changed.parameters, ""))
+            forbidden_properties.check_limits(dict.fromkeys(changed.parameters, ""))
         if changed.location and changed.location != table.location:
             self.provider.places.hive_place(changed.location, table.location)
             self.require_movable(table)

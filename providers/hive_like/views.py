@@ -9,18 +9,18 @@ from dataclasses import replace
 from formats.hive.names import folded_name
 from formats.hive.tables import HiveTable
 from formats.hive.views.forms import Form, detect
-from formats.hive.views.reading import read
+from formats.hive.views.reader import read
 from formats.hive.views.unreadable import Unreadable
-from formats.hive.views.writing import rewritten, written
-from formats.iceberg import guard
+from formats.hive.views.writer import rewritten, written
+from formats.iceberg import forbidden_properties
 from formats.native.view_definition import ViewDefinition
 from metalake.errors import Invalid, MetalakeError
 from metalake.kinds import Kind
-from providers.answers import Json, Remote, ViewEntry
 from providers.hive_like.catalog import HiveLikeCatalog
-from providers.hive_like.meaning import POINTER, checked, marker_of, without_marker
+from providers.hive_like.parameters import POINTER, checked, marker_of, without_marker
 from providers.hive_like.tables import HiveLikeTables
 from providers.metadata_files import MetadataFiles
+from providers.remote_objects import Json, Remote, ViewEntry
 from providers.view_stores import RemoteViews
 
 
@@ -58,7 +58,7 @@ class HiveLikeViews(RemoteViews):
 
     def _check_properties(self, wanted: ViewDefinition) -> None:
         for key in checked(wanted.properties):
-            if guard.loads_class(key):
+            if forbidden_properties.loads_class(key):
                 raise Invalid(
                     f"properties.{key}: names a class to load; only a server may choose classes", kind=Kind.VIEW
                 )

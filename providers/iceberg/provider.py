@@ -15,8 +15,8 @@ from metalake.kinds import Kind
 from metalake.wire import quote
 from providers.base import Offer, Storage
 from providers.metadata_files import MetadataFiles
+from providers.network.storage import parse_storage
 from providers.places import Placed, PlacedSettings, own_warehouse
-from providers.reaching.storage import parse_storage
 
 # Properties by which other servers and engines name the catalog that has the tables.
 _OF = r"(?:gravitino[.]bypass[.])?(?:iceberg[.])?"

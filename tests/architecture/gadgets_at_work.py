@@ -17,8 +17,8 @@ django.setup()
 
 from drf_spectacular.generators import SchemaGenerator  # noqa: E402
 
-from authz.access import explanations  # noqa: E402
-from authz.access.asking import Place  # noqa: E402
+from access.explain import explanations  # noqa: E402
+from access.explain.permissions import Place  # noqa: E402
 from authz.callers.identity import actor_of  # noqa: E402
 from authz.models import Grant, User  # noqa: E402
 from authz.objects import find_object  # noqa: E402
@@ -30,12 +30,12 @@ from catalogs.services import browsing, catalogs, metalakes, schemas, tables  # 
 from catalogs.services.leaves import describe_leaf, list_leaves  # noqa: E402
 from catalogs.stores import leaf_kinds, store_for  # noqa: E402
 from formats.native.tables import CreateTableRequest  # noqa: E402
-from metalake import static_files  # noqa: E402
 from metalake.errors import MetalakeError  # noqa: E402
 from metalake.kinds import Kind  # noqa: E402
 from metalake.lineage import Address  # noqa: E402
 from metalake.models import Securable  # noqa: E402
 from metalake.rest.exceptions import shape_of  # noqa: E402
+from server import static_files  # noqa: E402
 
 READS = [("use_catalog", "allow"), ("use_schema", "allow")]
 

@@ -16,8 +16,8 @@ from tests.architecture.rooms import PROJECT
 
 Graph = dict[str, set[str]]
 ROOMS = PROJECT["tool"]["importlinter"]["root_packages"]
-# These put the rooms together, so they are above all of them though they lie in the lowest.
-WIRING = ("urls", "handlers", "middleware", "settings", "wsgi", "server", "management")
+# These put the rooms together, so they are above all of them though they lie in the lowest; the server includes them.
+WIRING = ("urls", "settings", "wsgi")
 
 
 @cache
@@ -33,7 +33,7 @@ def folders_of(room: str) -> set[str]:
 
 def room_of(module: str) -> str:
     room, _, rest = module.partition(".")
-    return "wiring" if room == "metalake" and rest.split(".")[0] in WIRING else room
+    return "server" if room == "metalake" and rest.split(".")[0] in WIRING else room
 
 
 def folded(graph: Graph, place: Mapping[str, str]) -> Graph:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from metalake.interfaces import LARGEST
 from metalake.kinds import Kind
-from metalake.surface import LARGEST
 from providers.base import Provider, lies_outside
 from providers.registry import PROVIDERS, provider_class
 from providers.settings import ExternalSettings
@@ -114,7 +114,7 @@ def test_whatever_is_no_system_has_its_place_in_the_contract() -> None:
 
 
 def test_the_general_interface_knows_no_format_of_one_system() -> None:
-    general = "answers base stores view_stores absent verbs outcomes remote schema_names settings"
+    general = "remote_objects base stores view_stores absent verbs outcomes remote schema_names settings"
     for name in general.split():
         known = [each for each in imports(REPOSITORY / "providers" / f"{name}.py") if lies_in(each, "formats.hive")]
         assert not known, f"providers/{name}.py imports {known}"

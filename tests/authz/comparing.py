@@ -13,7 +13,7 @@ from authz.models import Grant as StoredGrant
 from authz.models import Member
 from authz.objects import by_ids
 from authz.services import authority, roles
-from authz.services.publishing import GroupRole, GroupUser, UserRole
+from authz.services.snapshot_changes import GroupRole, GroupUser, UserRole
 from catalogs.services import catalogs, schemas, tables
 from metalake.errors import Forbidden, NotFound
 from metalake.lineage import Address, Located

@@ -12,6 +12,6 @@ class Hasty(AppConfig):
     name = "tests.authz.hasty"
 
     def ready(self) -> None:
-        from authz.use import writing
+        from access.usage import writer
 
-        writing.EVERY = 1.0
+        writer.EVERY = 1.0

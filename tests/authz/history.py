@@ -6,10 +6,10 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from access.history.current import State
+from access.history.past import state_at
 from authz import policy
 from authz.actor import Actor
-from authz.history.past import state_at
-from authz.history.state import State
 from authz.models import Fact
 from authz.operations import load_of
 from authz.services import grants, owners, people, roles

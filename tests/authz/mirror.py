@@ -10,8 +10,8 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotEmpty, NotFound
+from metalake.full_names import dotted
 from metalake.lineage import Address
-from metalake.names import dotted
 from tests.authz import model
 from tests.authz.model import DENY, Party, World
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from access.plans import file as plan_file
+from access.plans.desired import Change, Wanted
 from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
-from authz.plans import file as plan_file
-from authz.plans.wanted import Change, Wanted
-from authz.services.entries import Given
+from authz.services.grant_entries import Given
 from metalake.privileges import Effect, Privilege
 from tests.authz.small_world import kind_at
 

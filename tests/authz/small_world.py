@@ -18,7 +18,7 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, Member, User
 from authz.services import grants, people, roles
-from authz.services.entries import Ask, spelled
+from authz.services.grant_entries import Ask, spelled
 from catalogs.models import Catalog, Schema, Table
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind

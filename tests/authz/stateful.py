@@ -13,8 +13,8 @@ from authz.services import grants, owners, people, roles
 from catalogs.lookup import find
 from catalogs.models import Table
 from catalogs.services import catalogs, metalakes, pointers, schemas, tables
-from catalogs.services.changes import Alteration
-from catalogs.services.opening import files_of
+from catalogs.services.alterations import Alteration
+from catalogs.services.provider_of import files_of
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.models import Securable

@@ -17,7 +17,7 @@ from authz import snapshot
 from authz.callers.identity import actor_of
 from authz.models import User
 from authz.services import people, roles
-from authz.services.entries import Ask
+from authz.services.grant_entries import Ask
 from catalogs.services import catalogs, metalakes
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller as Native

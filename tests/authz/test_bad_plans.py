@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from authz.plans import file as plan_file
-from authz.plans import planning
-from authz.plans.wanted import Wanted, WantedRole
+from access.plans import file as plan_file
+from access.plans import plan
+from access.plans.desired import Wanted, WantedRole
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from tests.authz.plan_files import PATH, on, role, state, subtree, wanted
 from tests.authz.small_world import Wire, World
@@ -77,14 +77,14 @@ def test_a_wrong_file_changes_nothing_and_is_told_where(world: World, wire: Wire
     if isinstance(body, dict) and "\0" not in json.dumps(body) and "ud800" not in json.dumps(body):
         with pytest.raises(MetalakeError) as refusal:
             text = yaml.safe_dump(body, sort_keys=False).encode()
-            planning.plan(world.olga, "acme", plan_file.read_yaml(text))
+            plan.plan(world.olga, "acme", plan_file.read_yaml(text))
         assert state() == before, refusal
 
 
 def test_people_are_no_matter_of_a_subtree(world: World) -> None:
     for sort in ("users", "groups"):
         with pytest.raises(Invalid, match=rf"roles\[0\].{sort}: Who holds a role is said for the whole metalake"):
-            planning.plan(world.olga, "acme", wanted(role("r", **{sort: []}), **subtree("catalog", "lake")))
+            plan.plan(world.olga, "acme", wanted(role("r", **{sort: []}), **subtree("catalog", "lake")))
 
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nmetalake: *b\n"

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from access.explain import reach
+from access.plans import apply, blast_radius, plan, serialization, undo
+from access.plans.blast_report import SHOWN, Blast
+from access.plans.desired import Wanted, WantedGrant, WantedRole
+from access.plans.export import export
 from authz import policy, snapshot
-from authz.access import reach
 from authz.actor import Actor
 from authz.models import Member, User
 from authz.objects import by_ids
-from authz.plans import applying, blast, planning, stored, undoing
-from authz.plans.blast_lines import SHOWN, Blast
-from authz.plans.exporting import export
-from authz.plans.wanted import Wanted, WantedGrant, WantedRole
 from authz.services import people, roles
-from authz.services.entries import Given
+from authz.services.grant_entries import Given
 from metalake.kinds import Kind, grantable_on
 from metalake.models import Securable
 from metalake.privileges import Effect, Privilege
@@ -150,13 +150,13 @@ def test_it_is_what_happens_on_random_worlds(world: World, seed: int) -> None:
     for _ in range(3):
         file = made.file()
         before = made.usable()
-        planned = planning.plan(world.olga, "acme", file)
+        planned = plan.plan(world.olga, "acme", file)
         assert not planned.blast.is_cut
-        applying.apply_plan(world.olga, "acme", planned.token)
+        apply.apply_plan(world.olga, "acme", planned.token)
         assert shown(planned.blast) == counted(before, made.usable())
         exported = export(world.olga, "acme")
-        assert planning.plan(world.olga, "acme", exported).changes == []
-        assert planning.plan(world.olga, "acme", file).changes == []
+        assert plan.plan(world.olga, "acme", exported).changes == []
+        assert plan.plan(world.olga, "acme", file).changes == []
         wanted = {role.name: role.grants for role in file.roles}
         for role in exported.roles:
             assert plain(role.grants) == plain(wanted.get(role.name, []))
@@ -165,16 +165,16 @@ def test_it_is_what_happens_on_random_worlds(world: World, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_changes_come_to_the_same_and_undo_gives_all_back(world: World, seed: int) -> None:
     made = Random(world, seed)
-    applying.apply_plan(world.olga, "acme", planning.plan(world.olga, "acme", made.file()).token)
+    apply.apply_plan(world.olga, "acme", plan.plan(world.olga, "acme", made.file()).token)
     before = export(world.olga, "acme")
-    whole = planning.plan(world.olga, "acme", made.file())
-    changes = planning.plan_changes(world.olga, "acme", whole.changes)
+    whole = plan.plan(world.olga, "acme", made.file())
+    changes = plan.plan_changes(world.olga, "acme", whole.changes)
     assert (changes.changes, changes.blast) == (whole.changes, whole.blast)
-    applying.apply_plan(world.olga, "acme", changes.token)
-    inverse = undoing.plan_undo(world.olga, "acme", changes.token)
+    apply.apply_plan(world.olga, "acme", changes.token)
+    inverse = undo.plan_undo(world.olga, "acme", changes.token)
     assert inverse.left == ()
     assert {key: sides[::-1] for key, sides in shown(inverse.blast).items()} == shown(whole.blast)
-    applying.apply_plan(world.olga, "acme", inverse.token)
+    apply.apply_plan(world.olga, "acme", inverse.token)
     assert export(world.olga, "acme") == before
 
 
@@ -186,8 +186,8 @@ def test_random_worlds_change_something(world: World) -> None:
     made = Random(world, 3)
     sizes = []
     for _ in range(4):
-        planned = planning.plan(world.olga, "acme", made.file())
-        applying.apply_plan(world.olga, "acme", planned.token)
+        planned = plan.plan(world.olga, "acme", made.file())
+        apply.apply_plan(world.olga, "acme", planned.token)
         sizes.append(len(planned.blast.lines))
     assert max(sizes) > 5
 
@@ -199,7 +199,7 @@ def test_traversal_opens_what_was_granted_below(world: World) -> None:
     data = export(world.olga, "acme")
     way = next(role for role in data.roles if role.name == "way")
     way.grants.append(WantedGrant("here", Kind.CATALOG, "lake", {P.USE_CATALOG: Given(Effect.ALLOW)}))
-    planned = planning.plan(world.olga, "acme", data)
+    planned = plan.plan(world.olga, "acme", data)
     assert shown(planned.blast) == {
         (P.SELECT_TABLE, Kind.TABLE): ((1, 1, ["mia"]), (0, 0, [])),
         (P.USE_SCHEMA, Kind.SCHEMA): ((1, 2, ["mia"]), (0, 0, [])),
@@ -217,11 +217,11 @@ def test_many_tables_and_users_are_few_steps(world: World, monkeypatch: pytest.M
     users = User.objects.bulk_create([User(username=f"u{n:03}") for n in range(300)])
     Member.objects.bulk_create(Member(metalake=world.acme, user=user, creator="olga") for user in users)
     snapshot.forget()
-    monkeypatch.setattr(blast, "BUDGET", 200)
+    monkeypatch.setattr(blast_radius, "BUDGET", 200)
     names = [user.username for user in users]
     given = {P.USE_CATALOG: Given(Effect.ALLOW), P.USE_SCHEMA: Given(Effect.ALLOW), P.SELECT_TABLE: Given(Effect.ALLOW)}
     file = Wanted("acme", None, [WantedRole("r", "all", names, None, [WantedGrant("g", Kind.CATALOG, "lake", given)])])
-    planned = planning.plan(world.olga, "acme", file)
+    planned = plan.plan(world.olga, "acme", file)
     assert not planned.blast.is_cut
     assert shown(planned.blast)[P.SELECT_TABLE, Kind.TABLE] == ((300, 2000, names[:5]), (0, 0, []))
     assert planned.summary.startswith("300 users gain select_table on 2,000 tables, 2 schemas and 1 catalog; ")
@@ -230,7 +230,7 @@ def test_many_tables_and_users_are_few_steps(world: World, monkeypatch: pytest.M
 def test_a_preview_reads_only_so_many_objects(world: World) -> None:
     tables(world, 299)
     wish = [change("grant", world.give("mia", "use_catalog@lake", "use_schema@lake"), "select_table@lake")]
-    cut, whole = (planning.plan_changes(world.olga, "acme", wish, budget=budget).blast for budget in (100, 1000))
+    cut, whole = (plan.plan_changes(world.olga, "acme", wish, budget=budget).blast for budget in (100, 1000))
     assert cut.is_cut and cut.summary == "at least: 1 user gains select_table on 98 tables, 2 schemas and 1 catalog"
     assert not whole.is_cut and shown(whole)[P.SELECT_TABLE, Kind.TABLE] == ((1, 300, ["mia"]), (0, 0, []))
 
@@ -254,14 +254,14 @@ def tables(world: World, count: int) -> None:
 
 
 def test_what_takes_too_long_is_told_as_the_least(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blast, "BUDGET", 3)
+    monkeypatch.setattr(blast_radius, "BUDGET", 3)
     given = {P.USE_CATALOG: Given(Effect.ALLOW)}
     file = Wanted(
         "acme", None, [WantedRole("r", "all", ["mia"], None, [WantedGrant("g", Kind.CATALOG, "lake", given)])]
     )
-    planned = planning.plan(world.olga, "acme", file)
+    planned = plan.plan(world.olga, "acme", file)
     assert planned.blast.is_cut and planned.summary == "more than could be counted in time"
-    assert applying.apply_plan(world.olga, "acme", planned.token)
+    assert apply.apply_plan(world.olga, "acme", planned.token)
 
 
 def test_what_is_denied_below_is_not_gained(world: World) -> None:
@@ -271,7 +271,7 @@ def test_what_is_denied_below_is_not_gained(world: World) -> None:
     file = export(world.olga, "acme")
     reader = next(role for role in file.roles if role.name == "reader")
     reader.grants.append(WantedGrant("here", Kind.CATALOG, "lake", {P.SELECT_TABLE: Given(Effect.ALLOW)}))
-    planned = planning.plan(world.olga, "acme", file)
+    planned = plan.plan(world.olga, "acme", file)
     assert shown(planned.blast) == {
         (P.SELECT_TABLE, Kind.SCHEMA): ((1, 2, ["mia"]), (0, 0, [])),
         (P.SELECT_TABLE, Kind.CATALOG): ((1, 1, ["mia"]), (0, 0, [])),
@@ -290,7 +290,7 @@ def test_what_a_deny_keeps_refused_is_named(world: World) -> None:
     people.add_user(world.olga, "acme", "sam")
     wish = [change("createRole", "r"), *(change("assign", "r", f"user {name}") for name in ("mia", "nils", "sam"))]
     reader = ("use_catalog@lake", "use_schema@lake.A", "select_table@lake.A")
-    planned = planning.plan_changes(world.olga, "acme", [*wish, *(change("grant", "r", one) for one in reader)])
+    planned = plan.plan_changes(world.olga, "acme", [*wish, *(change("grant", "r", one) for one in reader)])
     assert [(one.full_name, one.role, one.privileges, one.names) for one in planned.blast.refused] == [
         ("lake.A:B.t", no_pii, (P.SELECT_TABLE,), ("mia",)),
         ("lake.A:C", no_pii, (P.SELECT_TABLE, P.USE_SCHEMA), ("mia",)),
@@ -302,12 +302,12 @@ def test_what_a_deny_keeps_refused_is_named(world: World) -> None:
         "select_table and use_schema on schema lake.A:C and everything below it: role r1 denies use_schema; "
         "select_table on table lake.A:D.own: role r2 denies select_table"
     )
-    assert stored.read_blast(json.loads(json.dumps(stored.blast_data(planned.blast)))) == planned.blast
-    assert applying.apply_plan(world.olga, "acme", planned.token)
-    above = planning.plan_changes(world.olga, "acme", [change("grant", "r", "deny modify_table@lake")])
+    assert serialization.read_blast(json.loads(json.dumps(serialization.blast_data(planned.blast)))) == planned.blast
+    assert apply.apply_plan(world.olga, "acme", planned.token)
+    above = plan.plan_changes(world.olga, "acme", [change("grant", "r", "deny modify_table@lake")])
     assert above.blast.refused == []
-    applying.apply_plan(world.olga, "acme", above.token)
-    again = planning.plan_changes(world.olga, "acme", [change("grant", no_pii, "modify_table@lake.A:D")])
+    apply.apply_plan(world.olga, "acme", above.token)
+    again = plan.plan_changes(world.olga, "acme", [change("grant", no_pii, "modify_table@lake.A:D")])
     assert [one.says for one in again.blast.refused] == [
         "schema lake.A:D and everything below it: role r denies modify_table on catalog lake"
     ]
@@ -317,12 +317,12 @@ def test_refusals_are_named_to_who_may_read_them(world: World) -> None:
     world.give("mia", "use_catalog@lake", "use_schema@lake", "deny select_table@lake.A:B.t")
     world.give("nils", "use_catalog@lake", "manage_grants@lake.A", "deny manage_grants@lake.A:B")
     wish = [change("grant", world.give("mia"), "select_table@lake.A")]
-    told, kept = (planning.plan_changes(world.actor(name), "acme", wish).blast for name in ("olga", "nils"))
+    told, kept = (plan.plan_changes(world.actor(name), "acme", wish).blast for name in ("olga", "nils"))
     assert (told.refused_total, kept.refused_total, kept.refused) == (1, 0, [])
 
 
 def test_every_level_is_named_and_managing_is_told_in_words(world: World) -> None:
     wish = [change("grant", world.give("mia", "use_catalog@acme"), "manage_grants@acme")]
-    assert planning.plan_changes(world.olga, "acme", wish).summary == (
+    assert plan.plan_changes(world.olga, "acme", wish).summary == (
         "1 user gains manage_grants on 2 schemas, 2 catalogs and 1 metalake, and can give all of this to others"
     )

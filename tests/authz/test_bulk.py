@@ -14,7 +14,7 @@ from referencing.jsonschema import DRAFT202012
 from authz.models import AuditEntry, Group, Member, PolicyEpoch
 from authz.services import bulk, people
 from authz.services.bulk import NewUser
-from authz.services.publishing import GroupUser
+from authz.services.snapshot_changes import GroupUser
 from metalake.errors import Forbidden, OutcomeUnknown, ProviderUnavailable
 from metalake.models import Metalake
 from tests.authz.small_world import Wire, World

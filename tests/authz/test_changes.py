@@ -10,12 +10,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from access.plans import apply as applying
+from access.plans import plan, renewal
+from access.plans.apply import Applied
+from access.plans.desired import Change
 from authz import policy
 from authz.models import Plan
 from authz.objects import by_ids
-from authz.plans import applying, planning, renewing
-from authz.plans.applying import Applied
-from authz.plans.wanted import Change
 from authz.services import grants, people, roles
 from metalake.errors import AlreadyExists, Conflict, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
@@ -33,7 +34,7 @@ WISH = [
 
 
 def apply(world: World, *changes: Change) -> Applied:
-    planned = planning.plan_changes(world.olga, "acme", changes)
+    planned = plan.plan_changes(world.olga, "acme", changes)
     return applying.apply_plan(world.olga, "acme", planned.token)
 
 
@@ -41,7 +42,7 @@ def apply(world: World, *changes: Change) -> Applied:
 def test_wanted_changes_are_planned_and_applied_and_nothing_else(world: World) -> None:
     world.give("nils", "use_catalog@lake")
     before = state()
-    planned = planning.plan_changes(world.olga, "acme", WISH)
+    planned = plan.plan_changes(world.olga, "acme", WISH)
     assert state()[:4] == before[:4], "planning changes nothing but for the plan"
     assert lines(planned.changes) == [
         "createRole reader",
@@ -56,8 +57,8 @@ def test_wanted_changes_are_planned_and_applied_and_nothing_else(world: World) -
     assert policy.permits(world.mia, policy.operations.LOAD_TABLE, by_ids([world.t.id])[world.t.id])
     assert world.role("r1") == {"lake": ["allow use_catalog"]}, "what others granted stays"
     with pytest.raises(AlreadyExists, match=r"changes\[0\]: Role reader already exists"):
-        planning.plan_changes(world.olga, "acme", WISH)
-    again = planning.plan_changes(world.olga, "acme", WISH[1:])
+        plan.plan_changes(world.olga, "acme", WISH)
+    again = plan.plan_changes(world.olga, "acme", WISH[1:])
     assert (again.changes, again.token, again.summary) == ([], None, "nothing changes")
 
 
@@ -70,7 +71,7 @@ def test_a_privilege_is_replaced_where_the_plan_revokes_it(world: World) -> None
     )
     for wanted, there in ((other_effect, "allow use_catalog"), (other_span, "deny use_schema")):
         with pytest.raises(Invalid, match=rf"changes\[0\]: Role r1 holds {there} there: revoke that in the same plan"):
-            planning.plan_changes(world.olga, "acme", [wanted])
+            plan.plan_changes(world.olga, "acme", [wanted])
     applied = apply(
         world,
         other_effect,
@@ -91,7 +92,7 @@ def test_a_role_is_dropped_with_what_it_held(world: World) -> None:
     world.group("crew", "mia")
     name = world.give("nils", "use_catalog@lake")
     roles.assign_roles(world.olga, "acme", "group", "crew", [name])
-    planned = planning.plan_changes(world.olga, "acme", [change("dropRole", name)])
+    planned = plan.plan_changes(world.olga, "acme", [change("dropRole", name)])
     assert lines(planned.changes) == [
         "revoke r1 allow use_catalog lake",
         "unassign r1 user nils",
@@ -143,7 +144,7 @@ def test_a_wrong_change_changes_nothing_and_is_named(world: World, said: str) ->
     changes, kind = WRONG[said]
     before = state()
     with pytest.raises(kind, match=said):
-        planning.plan_changes(world.olga, "acme", changes)
+        plan.plan_changes(world.olga, "acme", changes)
     assert state() == before
 
 
@@ -165,10 +166,10 @@ def test_each_change_asks_what_it_asks_by_itself(world: World, said: str) -> Non
     world.give("mia", "use_catalog@lake", "manage_grants@lake.A", "use_schema@lake")
     before = state()
     with pytest.raises(Forbidden, match=rf"changes\[0\]: mia {said}"):
-        planning.plan_changes(world.mia, "acme", REFUSED[said])
+        plan.plan_changes(world.mia, "acme", REFUSED[said])
     assert state() == before
     mine = [change("grant", "r1", "select_table@lake.A"), change("revoke", "r1", "select_table@lake.A:B")]
-    assert lines(planning.plan_changes(world.mia, "acme", mine).changes) == ["grant r1 allow select_table lake.A"]
+    assert lines(plan.plan_changes(world.mia, "acme", mine).changes) == ["grant r1 allow select_table lake.A"]
 
 
 def test_what_is_hidden_is_answered_like_what_is_missing(world: World) -> None:
@@ -177,7 +178,7 @@ def test_what_is_hidden_is_answered_like_what_is_missing(world: World) -> None:
     for name in ("lake.A", "lake.Z"):
         for verb in ("grant", "revoke"):
             with pytest.raises(NotFound) as refusal:
-                planning.plan_changes(world.mia, "acme", [change(verb, "r1", f"deny use_schema@{name}")])
+                plan.plan_changes(world.mia, "acme", [change(verb, "r1", f"deny use_schema@{name}")])
             texts.append(refusal.value.message.replace(f" {name} ", " * "))
     assert texts == ["changes[0]: Schema * does not exist."] * 4
 
@@ -194,7 +195,7 @@ ELSEWHERE: dict[str, Callable[[World], Any]] = {
 @pytest.mark.store
 @pytest.mark.parametrize("moved", ELSEWHERE)
 def test_a_plan_that_comes_to_the_same_is_applied(world: World, moved: str) -> None:
-    planned = planning.plan_changes(world.olga, "acme", WISH)
+    planned = plan.plan_changes(world.olga, "acme", WISH)
     ELSEWHERE[moved](world)
     assert applying.apply_plan(world.olga, "acme", planned.token).changes == planned.changes
 
@@ -220,11 +221,11 @@ DIFFERENTLY: dict[str, tuple[Callable[[World], Any], str]] = {
 def test_a_plan_that_comes_to_something_else_is_shown_again(world: World, moved: str) -> None:
     world.give("nils", "use_catalog@lake", "use_schema@lake")
     wish = [change("grant", "r1", "use_catalog@lake"), change("grant", "r1", "select_table@lake.A")]
-    planned = planning.plan_changes(world.olga, "acme", wish)
+    planned = plan.plan_changes(world.olga, "acme", wish)
     act, said = DIFFERENTLY[moved]
     act(world)
     before = state()
-    with pytest.raises(renewing.Moved, match=said) as refusal:
+    with pytest.raises(renewal.Moved, match=said) as refusal:
         applying.apply_plan(world.olga, "acme", planned.token)
     assert state()[:4] == before[:4]
     fresh = refusal.value.planned
@@ -234,19 +235,19 @@ def test_a_plan_that_comes_to_something_else_is_shown_again(world: World, moved:
 
 
 def test_a_plan_that_fits_no_more_is_refused_with_its_reason(world: World) -> None:
-    planned = planning.plan_changes(world.olga, "acme", WISH)
+    planned = plan.plan_changes(world.olga, "acme", WISH)
     roles.create_role(world.olga, "acme", "reader")
     with pytest.raises(Conflict, match=r"role.created by olga at .* changes\[0\]: Role reader already exists"):
         applying.apply_plan(world.olga, "acme", planned.token)
     mine = world.give("mia", "manage_grants@acme", "create_role@acme")
-    planned = planning.plan_changes(world.mia, "acme", [change("createRole", "mine")])
+    planned = plan.plan_changes(world.mia, "acme", [change("createRole", "mine")])
     roles.unassign_roles(world.olga, "acme", "user", "mia", [mine])
     with pytest.raises(Forbidden, match="mia may not create role"):
         applying.apply_plan(world.mia, "acme", planned.token)
 
 
 def test_rights_that_never_rest_are_told_in_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = planning.plan_changes(world.olga, "acme", WISH)
+    planned = plan.plan_changes(world.olga, "acme", WISH)
     renew, rounds = applying.renew, []
 
     def disturbed(*asked: Any) -> None:
@@ -261,19 +262,19 @@ def test_rights_that_never_rest_are_told_in_the_end(world: World, monkeypatch: p
 
 
 def test_the_blast_radius_is_never_counted_under_the_lock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from authz.plans import blast
+    from access.plans import blast_radius
 
-    planned = planning.plan_changes(world.olga, "acme", WISH)
+    planned = plan.plan_changes(world.olga, "acme", WISH)
     world.give("nils", "use_catalog@lake")
     inside = []
-    radius = blast.radius
+    radius = blast_radius.radius
     depth = len(connection.savepoint_ids)
 
-    def watched(*asked: Any) -> blast.Blast:
+    def watched(*asked: Any) -> blast_radius.Blast:
         inside.append(len(connection.savepoint_ids) > depth)
         return radius(*asked)
 
-    monkeypatch.setattr(blast, "radius", watched)
+    monkeypatch.setattr(blast_radius, "radius", watched)
     applying.apply_plan(world.olga, "acme", planned.token)
     assert inside == [False]
 
@@ -334,7 +335,7 @@ def test_wrong_bodies_are_told_with_their_place(world: World, wire: Wire, body: 
 def test_a_plan_of_changes_reads_no_grants_but_those_it_names(world: World) -> None:
     def statements() -> int:
         with CaptureQueriesContext(connection) as captured:
-            planning.plan_changes(world.olga, "acme", WISH)
+            plan.plan_changes(world.olga, "acme", WISH)
         return len(captured)
 
     few = statements()

@@ -8,11 +8,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from access.explain import reach
+from access.explain.explanations import Wanted, explain
+from access.explain.queries import Place, Question, check
+from access.history.current import Now
 from authz import policy
-from authz.access import reach
-from authz.access.explanations import Wanted, explain
-from authz.access.questions import Place, Question, check
-from authz.history.state import Now
 from authz.models import User
 from authz.operations import OPERATIONS, use_of
 from authz.services import roles

@@ -14,7 +14,7 @@ import pytest
 from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.models import Grant, Role
-from authz.services import publishing
+from authz.services import snapshot_changes
 from catalogs.services.children import children_shown, schemas_shown
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind, slot_of
@@ -197,7 +197,7 @@ def followed(policy: snapshot.Snapshot) -> snapshot.Snapshot:
     told = []
     for role in Role.objects.all():
         on = Grant.objects.filter(group=role.group_id).values_list("content_object_id", flat=True)
-        told += publishing.grants_of(role, {*on, *policy.grants.get(role.pk, ()), *policy.timed.get(role.pk, ())})
+        told += snapshot_changes.grants_of(role, {*on, *policy.grants.get(role.pk, ()), *policy.timed.get(role.pk, ())})
     return policy.after(policy.epoch + 1, "x", json.loads(json.dumps(told)))
 
 

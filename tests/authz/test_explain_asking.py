@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from authz.models import Fact
-from authz.services import changing, grants, owners, people, roles
+from authz.services import change, grants, owners, people, roles
 from metalake.events import stands
 from metalake.kinds import Kind
 from metalake.models import Securable
@@ -117,10 +117,8 @@ def begun(world: World) -> None:
         facts = [stands(securable)]
         if row is world.acme:
             facts += [["members", world.acme.id, world.users[name].id, True] for name in ("olga", "mia", "nils")]
-        top = changing.enter(world.olga, "acme")
-        changing.publish_events(
-            changing.event(world.olga, top, f"{row.kind}.created", row.kind, row.id, [row.name], facts)
-        )
+        top = change.enter(world.olga, "acme")
+        change.publish_events(change.event(world.olga, top, f"{row.kind}.created", row.kind, row.id, [row.name], facts))
 
 
 def test_what_was_granted_and_taken_back(world: World, begun: None, explain: Asking) -> None:

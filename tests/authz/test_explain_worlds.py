@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from access.explain.cases import Case, Reason
+from access.explain.explanations import decide, rights_in
+from access.explain.reasons import given, remedies, supports
+from access.explain.redaction import reads_access
+from access.explain.remedies import Step
+from access.history.current import Now
 from authz import operations, policy
-from authz.access.cases import Case, Reason
-from authz.access.explanations import decide, rights_in
-from authz.access.reasons import given, remedies, supports
-from authz.access.remedies import Step
-from authz.access.sight import reads_access
 from authz.actor import Actor
-from authz.history.state import Now
 from authz.operations import OPERATIONS, Operation, use_of
 from authz.policy import Rights
 from authz.services.authority import may_give, may_lift

@@ -12,7 +12,7 @@ from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.models import AuditEntry, Grant, Group
 from authz.objects import find_object
-from authz.services import bulk, grants, links, people, roles
+from authz.services import bulk, grants, people, removed_members, roles
 from authz.services.bulk import NewUser
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind
@@ -122,10 +122,10 @@ def test_a_deny_that_ended_keeps_nothing_and_one_ahead_does(world: World) -> Non
     denied.filter(group__role__name=ended).update(ends_at=today - timedelta(hours=1))
     denied.filter(group__role__name=ahead).update(starts_at=today + timedelta(days=1))
     people.remove_user(world.olga, "acme", "mia")
-    assert links.list_former_members(world.olga, "acme") == [("mia", [ahead, ends], [])]
+    assert removed_members.list_former_members(world.olga, "acme") == [("mia", [ahead, ends], [])]
     denied.filter(group__role__name=ends).update(ends_at=timezone.now())  # while she is away
     snapshot.forget()
-    assert links.list_former_members(world.olga, "acme") == [("mia", [ahead], [])]
+    assert removed_members.list_former_members(world.olga, "acme") == [("mia", [ahead], [])]
     people.add_user(world.olga, "acme", "mia")
     assert people.get_user(world.olga, "acme", "mia").roles == [ahead]
 

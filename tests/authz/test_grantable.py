@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from authz.access import grantable
-from authz.access.questions import Place, Whom
-from authz.callers import guessing
+from access.explain import grantable
+from access.explain.queries import Place, Whom
+from authz.callers import enumeration
 from metalake.errors import Forbidden, NotFound, TooLarge, TooManyRequests
 from metalake.kinds import CONTAINERS, LEAVES, STORED_KINDS, CatalogType, Kind, grantable_on
 from metalake.levels import Level, privileges_of
@@ -97,7 +97,7 @@ def test_names_are_users_or_groups_or_nobodys(world: World) -> None:
 
 
 def test_who_may_not_list_people_cannot_try_names_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guessing, "MISSES", 3)
+    monkeypatch.setattr(enumeration, "MISSES", 3)
     world.give("mia", "use_catalog@lake", "manage_grants@lake.A")
     grantable.name_people(world.mia, "acme", A, ["a", "b", "c"])
     with pytest.raises(TooManyRequests):

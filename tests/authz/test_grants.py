@@ -10,8 +10,8 @@ from authz import services, snapshot
 from authz.actor import Actor
 from authz.models import Grant, Group, Member, PolicyChange, Role
 from authz.services import grants, roles
-from authz.services.entries import Given
-from authz.writing import write
+from authz.services.grant_entries import Given
+from authz.transactions import write
 from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.kinds import Kind, grantable_on
 from metalake.privileges import Effect, Privilege

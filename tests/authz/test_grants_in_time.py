@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from access.explain.queries import Place
+from access.explain.way_rows import Narrowed
+from access.explain.ways import ways_in
 from authz import operations, policy, snapshot
-from authz.access.questions import Place
-from authz.access.way_rows import Narrowed
-from authz.access.ways import ways_in
 from authz.actor import Actor
 from authz.models import Grant
 from authz.services import grants, roles
-from authz.services.entries import Ask
+from authz.services.grant_entries import Ask
 from catalogs.lookup import find
 from metalake.errors import Forbidden, Invalid
 from metalake.kinds import Kind, Slot

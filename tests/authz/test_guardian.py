@@ -22,7 +22,7 @@ from guardian.models import GroupObjectPermission, UserObjectPermission
 
 from authz import operations, policy, snapshot
 from authz.callers.identity import actor_of
-from authz.guarding.assigning import acting_as
+from authz.guardian_adapter.writers import acting_as
 from authz.models import AuditEntry, Fact, Grant, PolicyEpoch, Role, User
 from authz.objects import by_ids
 from authz.services import grants, people, roles
@@ -335,7 +335,7 @@ def test_only_the_services_of_grants_write_rows() -> None:
     root = Path(__file__).parents[2]
     sources = [path for room in ROOMS for path in (root / room).rglob("*.py")]
     writers = {path.relative_to(root).as_posix() for path in sources if "Grant.rows" in path.read_text()}
-    assert writers == {"authz/managers.py", "authz/services/entries.py", "authz/services/grants.py"}
+    assert writers == {"authz/managers.py", "authz/services/grant_entries.py", "authz/services/grants.py"}
 
 
 def test_dropping_takes_the_grants_with_it(world: World) -> None:

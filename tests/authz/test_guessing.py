@@ -24,8 +24,8 @@ from gravitino.exceptions.base import RESTException
 
 from authz import passwords, throttling
 from authz.models import AuditEntry, Remembered, User
-from metalake import refusals
-from metalake.addresses import parse_proxies
+from metalake import refusal_audit
+from metalake.client_address import parse_proxies
 from metalake.errors import TooManyRequests
 from metalake.rest.exceptions import error_body
 from tests.authz.small_world import PASSWORD, World
@@ -63,7 +63,7 @@ def another_process() -> None:
 
 @pytest.fixture(autouse=True)
 def forgotten() -> None:
-    refusals.forget()
+    refusal_audit.forget()
     another_process()
 
 
@@ -291,15 +291,15 @@ def test_guesses_at_once_are_no_way_round(slow_hashes: list[str], monkeypatch: p
 
 def test_the_audit_tells_it_once_a_minute(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(refusals, "clock", lambda: now[0])
+    monkeypatch.setattr(refusal_audit, "clock", lambda: now[0])
     guess(12)
     guess(3, "my secret, typed in the wrong field", address=THERE)
-    refusals.flush()
+    refusal_audit.flush()
     rows = AuditEntry.objects.filter(event="sign_in.refused").order_by("id")
     assert not rows.exists()
     now[0] += 60
-    refusals.flush()
-    refusals.flush()
+    refusal_audit.flush()
+    refusal_audit.flush()
     (row,) = rows.all()
     assert (row.actor, row.kind, row.full_name) == ("", "user", "15 sign-ins")
     del row.details["since"]
@@ -313,7 +313,7 @@ def test_the_audit_tells_it_once_a_minute(world: World, monkeypatch: pytest.Monk
     guess(1, address="192.0.2.1")
     now[0] += 61
     guess(1, address="192.0.2.1")
-    refusals.flush(everything=True)
+    refusal_audit.flush(everything=True)
     assert [row.details["wrong"] for row in rows.all()] == [13, 1, 1], "a minute that nobody told is told all the same"
 
 

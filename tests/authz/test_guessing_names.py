@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from authz.callers import guessing
+from authz.callers import enumeration
 from authz.models import Remembered
 from authz.services import people, roles
 from tests.authz.small_world import Wire, World
@@ -56,7 +56,7 @@ HITS = {"a role to grant to": "secret", "a role to revoke from": "secret", "what
 @pytest.fixture
 def mia(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
     """She owns a table, and lists nobody."""
-    monkeypatch.setattr(guessing, "MISSES", 5)
+    monkeypatch.setattr(enumeration, "MISSES", 5)
     world.give("mia", "use_catalog@lake", "use_schema@lake", "manage_groups@acme")
     world.give("nils", "use_catalog@lake")
     roles.create_role(world.olga, "acme", "secret")

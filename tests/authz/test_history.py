@@ -15,16 +15,16 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
+from access.explain.queries import Place, who_reaches
+from access.history.current import Now, State
+from access.history.past import Past
+from authz import facts as history
 from authz import snapshot
-from authz.access.questions import Place, who_reaches
 from authz.actor import Actor
-from authz.history import facts as history
-from authz.history.past import Past
-from authz.history.state import Now, State
 from authz.models import Fact, User
 from authz.services import grants, owners, people, roles
 from catalogs.services import catalogs, schemas, tables
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from catalogs.table_stores import TableDraft
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authz.access import inspect
+from access.explain import inspect
 from authz.objects import find_object
 from metalake.kinds import Kind
 from metalake.privileges import Privilege

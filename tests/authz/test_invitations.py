@@ -18,9 +18,9 @@ from authz.name_rules import JOBS_PRINCIPAL
 from authz.services import invitations, owners, people
 from authz.services.invitations import accept, add_person, invite, invited
 from catalogs.services import metalakes
-from metalake.context import address
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, TooManyRequests, Unsupported
 from metalake.kinds import Kind
+from metalake.request_context import address
 from tests.authz.small_world import Wire, World
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]

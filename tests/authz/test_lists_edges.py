@@ -13,7 +13,7 @@ from authz import policy, snapshot
 from authz.actor import Actor
 from authz.models import Grant, Group
 from authz.objects import find_object
-from authz.services import ownership, roles
+from authz.services import ownership_rules, roles
 from metalake.errors import Forbidden
 from metalake.kinds import Kind
 from metalake.models import Securable
@@ -192,7 +192,7 @@ def mover(world: World) -> World:
 def escape(world: World, to: str = "lake.A") -> None:
     """As nils."""
     found = find_object("acme", Kind.TABLE, "lake.A:B.t")
-    ownership.require_no_escape(world.actor("nils"), found, find_object("acme", kind_at(to), to))
+    ownership_rules.require_no_escape(world.actor("nils"), found, find_object("acme", kind_at(to), to))
 
 
 REFUSED = r"^Moving table lake\.A:B\.t would shed a DENY that nils may not lift\.$"

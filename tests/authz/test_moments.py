@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from authz.access.comparing import compared
-from authz.access.moments import EARLIEST, Moments, moments
-from authz.access.questions import Place
-from authz.access.reach import access_to
-from authz.access.replaying import Replay
-from authz.access.sight import Sight
-from authz.access.ways import ways_in
+from access.explain.comparison import compared
+from access.explain.queries import Place
+from access.explain.reach import access_to
+from access.explain.redaction import Sight
+from access.explain.replay import Replay
+from access.explain.timeline import EARLIEST, Moments, moments
+from access.explain.ways import ways_in
+from access.history.past import Past
 from authz.actor import Actor
-from authz.history.past import Past
 from authz.models import Fact
 from authz.services import grants, owners, people, roles
 from catalogs.services import tables
 from catalogs.table_stores import TableDraft
-from metalake.context import request_id
 from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
+from metalake.request_context import request_id
 from tests.authz.history import FLIGHTS, History, now
 from tests.authz.small_world import kind_at
 from tests.authz.test_reach import located_at
@@ -298,10 +298,10 @@ def test_there_is_a_bound_and_the_moments_before_can_be_asked_for(past: History,
     some = asked(past, since=begin, limit=3)
     assert some.moments == whole[:3] and some.since == whole[3].at
     assert asked(past, since=begin, until=some.since).moments == whole[3:]
-    monkeypatch.setattr("authz.access.moments.FACTS_A_MOMENT", 1)
+    monkeypatch.setattr("access.explain.timeline.FACTS_A_MOMENT", 1)
     bounded = asked(past, since=begin, limit=5)
     assert bounded.moments == whole[:5] and bounded.since == whole[5].at
-    monkeypatch.setattr("authz.access.comparing.MOST_READ", 5)
+    monkeypatch.setattr("access.explain.comparison.MOST_READ", 5)
     with pytest.raises(Invalid, match="choose closer ones"):
         compared(past.olga, "acme", Place(Kind.SCHEMA, FLIGHTS), begin)
 

@@ -8,9 +8,9 @@ import pytest
 
 from authz.objects import address_of, by_ids, find_object, find_objects
 from metalake.errors import Invalid, NotFound
+from metalake.full_names import dotted
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from metalake.names import dotted
 from tests.authz.small_world import World
 
 

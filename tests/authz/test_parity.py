@@ -14,7 +14,7 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.objects import by_ids
 from authz.services import owners, people, roles
-from authz.services.entries import Ask
+from authz.services.grant_entries import Ask
 from catalogs.lookup import nearest
 from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.table_stores import TableDraft

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from access.plans import file as plan_file
+from access.plans.export import export
 from authz.models import Plan
-from authz.plans import file as plan_file
-from authz.plans.exporting import export
 from authz.services import owners
 from metalake.kinds import Kind
 from tests.authz.plan_files import FILE, PATH, state, wanted

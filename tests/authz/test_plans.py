@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from access.plans import apply, plan
+from access.plans import file as plan_file
+from access.plans.desired import Change, Wanted
+from access.plans.export import export
 from authz import policy
 from authz.actor import Actor
 from authz.models import Fact, Plan, PolicyEpoch
 from authz.objects import by_ids
-from authz.plans import applying, planning
-from authz.plans import file as plan_file
-from authz.plans.exporting import export
-from authz.plans.wanted import Change, Wanted
 from authz.services import owners, people, roles
 from metalake.errors import Conflict, Forbidden, NotFound
 from metalake.kinds import Kind
@@ -24,13 +24,13 @@ from tests.authz.plan_files import FILE, LATER, lines, on, role, state, subtree,
 from tests.authz.small_world import World
 
 
-def told(planned: planning.Planned) -> list[str]:
+def told(planned: plan.Planned) -> list[str]:
     return lines(planned.changes)
 
 
 def make_so(actor: Actor, file: Wanted) -> list[Change]:
-    planned = planning.plan(actor, "acme", file)
-    return applying.apply_plan(actor, "acme", planned.token).changes
+    planned = plan.plan(actor, "acme", file)
+    return apply.apply_plan(actor, "acme", planned.token).changes
 
 
 # Export, plan, apply
@@ -40,7 +40,7 @@ def make_so(actor: Actor, file: Wanted) -> list[Change]:
 def test_what_is_exported_is_what_there_is(filled: World, subtree: tuple[Kind, str] | None) -> None:
     exported = export(filled.olga, "acme", subtree)
     for file in (plan_file.read_yaml(plan_file.as_yaml(exported).encode()), wanted_of(exported)):
-        planned = planning.plan(filled.olga, "acme", file)
+        planned = plan.plan(filled.olga, "acme", file)
         assert (planned.changes, planned.token, planned.summary) == ([], None, "nothing changes")
     assert plan_file.as_yaml(exported) == plan_file.as_yaml(export(filled.olga, "acme", subtree))
 
@@ -70,7 +70,7 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
     world.group("crew", "nils")
     world.give("nils", "use_catalog@lake")
     before = state()
-    planned = planning.plan(world.olga, "acme", wanted(*FILE))
+    planned = plan.plan(world.olga, "acme", wanted(*FILE))
     assert state()[:4] == before[:4], "planning changes nothing but for the plan"
     assert told(planned) == [
         "createRole analyst",
@@ -94,7 +94,7 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
     assert (lake.gain.names, lake.lose.names) == (["mia"], ["nils"])
     assert planned.summary.startswith("1 user gains select_table on 1 table and 2 schemas; ")
 
-    made = applying.apply_plan(world.olga, "acme", planned.token)
+    made = apply.apply_plan(world.olga, "acme", planned.token)
     assert made == (planned.changes, planned.token)
     assert policy.permits(world.mia, policy.operations.LOAD_TABLE, by_ids([world.t.id])[world.t.id])
     assert world.role("r1") == {} and world.role("guard") == {"lake.A": ["deny modify_table"]}
@@ -110,10 +110,10 @@ def test_a_file_is_planned_and_applied_once(world: World) -> None:
     assert Fact.objects.filter(topic="user_roles", holder=world.users["mia"].pk).exists()
 
     again = export(world.olga, "acme")
-    assert planning.plan(world.olga, "acme", wanted(*FILE)).changes == []
+    assert plan.plan(world.olga, "acme", wanted(*FILE)).changes == []
     assert {one.name for one in again.roles} == {"analyst", "guard", "later", "r1"}, "a role that is left out stays"
     with pytest.raises(Conflict, match="was applied at"):
-        applying.apply_plan(world.olga, "acme", planned.token)
+        apply.apply_plan(world.olga, "acme", planned.token)
 
 
 @pytest.mark.store
@@ -158,12 +158,12 @@ def test_who_may_grant_on_a_subtree_plans_it_alone(filled: World) -> None:
     part = wanted(
         role("r1", on("lake.A", "use_schema")), role("r2", on("lake", "manage_grants")), **subtree("catalog", "lake")
     )
-    planned = planning.plan(nils, "acme", part)
+    planned = plan.plan(nils, "acme", part)
     assert "revoke r1 deny modify_table lake.A" in told(planned)
-    applying.apply_plan(nils, "acme", planned.token)
+    apply.apply_plan(nils, "acme", planned.token)
     for refused in (wanted(), wanted(role("r1"))):
         with pytest.raises(Forbidden):
-            planning.plan(filled.actor("nils"), "acme", refused)
+            plan.plan(filled.actor("nils"), "acme", refused)
     with pytest.raises(Forbidden):
         export(filled.actor("nils"), "acme")
 
@@ -180,7 +180,7 @@ def test_an_ended_grant_is_given_anew(filled: World) -> None:
 @pytest.mark.store
 def test_an_effect_and_a_span_are_replaced(world: World) -> None:
     world.give("mia", "use_catalog@lake", "deny use_schema@lake.A")
-    planned = planning.plan(
+    planned = plan.plan(
         world.olga,
         "acme",
         wanted(
@@ -197,7 +197,7 @@ def test_an_effect_and_a_span_are_replaced(world: World) -> None:
         "grant r1 deny use_catalog lake",
         "grant r1 deny use_schema lake.A",
     ]
-    applying.apply_plan(world.olga, "acme", planned.token)
+    apply.apply_plan(world.olga, "acme", planned.token)
     assert world.role("r1") == {
         "lake": ["deny use_catalog"],
         "lake.A": ["deny use_schema until 2999-01-01T00:00:00+00:00"],
@@ -209,27 +209,27 @@ def test_an_effect_and_a_span_are_replaced(world: World) -> None:
 
 def test_a_plan_is_its_callers_and_of_its_metalake(world: World) -> None:
     world.give("mia", "manage_grants@acme", "create_role@acme")
-    planned = planning.plan(world.olga, "acme", wanted(*FILE[:1]))
+    planned = plan.plan(world.olga, "acme", wanted(*FILE[:1]))
     before = state()
     for token in (planned.token, "made up", "", "\udc00"):
         with pytest.raises(NotFound, match="has no such plan"):
-            applying.apply_plan(world.mia, "acme", token)
+            apply.apply_plan(world.mia, "acme", token)
     world.metalake("globex", "olga")
     with pytest.raises(NotFound, match="has no such plan"):
-        applying.apply_plan(world.olga, "globex", planned.token)
+        apply.apply_plan(world.olga, "globex", planned.token)
     assert state() == before
-    assert applying.apply_plan(world.mia, "acme", None) == ([], None)
+    assert apply.apply_plan(world.mia, "acme", None) == ([], None)
     with pytest.raises(NotFound, match="acme does not exist"):
-        applying.apply_plan(world.actor("sam"), "acme", None)
+        apply.apply_plan(world.actor("sam"), "acme", None)
 
 
 def test_a_plan_is_good_for_an_hour_and_old_ones_go(world: World) -> None:
-    planned = planning.plan(world.olga, "acme", wanted(*FILE[:1]))
-    Plan.objects.update(created_at=timezone.now() - planning.GOOD_FOR)
+    planned = plan.plan(world.olga, "acme", wanted(*FILE[:1]))
+    Plan.objects.update(created_at=timezone.now() - plan.GOOD_FOR)
     with pytest.raises(Conflict, match="older than 1:00:00"):
-        applying.apply_plan(world.olga, "acme", planned.token)
+        apply.apply_plan(world.olga, "acme", planned.token)
     old = Plan.objects.get().pk
-    planning.plan(world.olga, "acme", wanted(*FILE[:1]))
+    plan.plan(world.olga, "acme", wanted(*FILE[:1]))
     assert Plan.objects.count() == 1 and not Plan.objects.filter(pk=old).exists()
 
 
@@ -245,12 +245,12 @@ STALE = {
 
 @pytest.mark.parametrize("moved", STALE)
 def test_a_plan_is_refused_once_rights_moved(world: World, moved: str) -> None:
-    planned = planning.plan(world.olga, "acme", wanted(*FILE[:1]))
+    planned = plan.plan(world.olga, "acme", wanted(*FILE[:1]))
     event, act = STALE[moved]
     act(world)
     before = state()
     with pytest.raises(Conflict, match=r"changed since the plan was made: [\w.]+ by olga at") as refusal:
-        applying.apply_plan(world.olga, "acme", planned.token)
+        apply.apply_plan(world.olga, "acme", planned.token)
     assert event in refusal.value.message or moved == "grant"
     assert state() == before
 
@@ -261,30 +261,30 @@ def test_objects_may_come_and_go_unless_they_are_in_the_plan(world: World) -> No
 
     file = wanted(role("reader", on("lake", "use_catalog"), on("lake.flights", "use_schema")))
     schemas.create_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("flights",)), None, {})
-    planned = planning.plan(world.olga, "acme", file)
+    planned = plan.plan(world.olga, "acme", file)
     schemas.create_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("airports",)), None, {})
     schemas.drop_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("airports",)))
-    assert len(applying.apply_plan(world.olga, "acme", planned.token).changes) == 3
-    planned = planning.plan(world.olga, "acme", wanted())
+    assert len(apply.apply_plan(world.olga, "acme", planned.token).changes) == 3
+    planned = plan.plan(world.olga, "acme", wanted())
     schemas.drop_schema(world.olga, Address(metalake="acme", catalog="lake", schema=("flights",)))
     before = state()
     with pytest.raises(Conflict, match="dropped or moved"):
-        applying.apply_plan(world.olga, "acme", planned.token)
+        apply.apply_plan(world.olga, "acme", planned.token)
     assert state() == before
 
 
 def test_rights_are_asked_again_when_it_is_applied(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = world.give("mia", "manage_grants@acme", "create_role@acme", "use_catalog@acme")
     kept = role(mine, on("acme", "manage_grants", "create_role", "use_catalog"))
-    planned = planning.plan(world.mia, "acme", wanted(kept, *FILE[:1]))
+    planned = plan.plan(world.mia, "acme", wanted(kept, *FILE[:1]))
     roles.unassign_roles(world.olga, "acme", "user", "mia", [mine])
     before = state()
     with pytest.raises(Conflict, match=r"role\.unassigned by olga"):
-        applying.apply_plan(world.mia, "acme", planned.token)
+        apply.apply_plan(world.mia, "acme", planned.token)
     # Even if nothing had moved.
-    monkeypatch.setattr(applying, "facts_on_rights", lambda _: Fact.objects.none())
+    monkeypatch.setattr(apply, "facts_on_rights", lambda _: Fact.objects.none())
     with pytest.raises(Forbidden, match="mia may not"):
-        applying.apply_plan(world.mia, "acme", planned.token)
+        apply.apply_plan(world.mia, "acme", planned.token)
     assert state() == before
     assert Plan.objects.get().applied_at is None
 
@@ -292,7 +292,7 @@ def test_rights_are_asked_again_when_it_is_applied(world: World, monkeypatch: py
 def test_each_change_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = world.give("mia", "manage_grants@acme")
     theirs = world.give("nils", "run_job@acme")
-    monkeypatch.setattr(applying, "facts_on_rights", lambda _: Fact.objects.none())
+    monkeypatch.setattr(apply, "facts_on_rights", lambda _: Fact.objects.none())
     kept, held = role(mine, on("acme", "manage_grants")), role(theirs, on("acme", "run_job"))
     files = [
         wanted(kept, role(theirs, on("acme", "run_job", "create_catalog"))),
@@ -300,12 +300,12 @@ def test_each_change_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatc
         wanted(kept, held | {"users": []}),
         wanted(kept, held | {"users": ["nils", "olga"]}),
     ]
-    plans = [planning.plan(world.mia, "acme", file) for file in files]
+    plans = [plan.plan(world.mia, "acme", file) for file in files]
     roles.unassign_roles(world.olga, "acme", "user", "mia", [mine])
     before = state()
     for planned in plans:
         with pytest.raises(Forbidden, match="mia may not"):
-            applying.apply_plan(world.mia, "acme", planned.token)
+            apply.apply_plan(world.mia, "acme", planned.token)
     assert state() == before
 
 
@@ -320,7 +320,7 @@ def test_every_change_asks_what_it_always_asks(world: World) -> None:
     def refused(*more: dict[str, Any], instead: list[dict[str, Any]] = keep) -> str:
         before = state()
         with pytest.raises(Forbidden) as refusal:
-            planning.plan(world.mia, "acme", wanted(*instead, *more))
+            plan.plan(world.mia, "acme", wanted(*instead, *more))
         assert state() == before
         return refusal.value.message
 
@@ -330,12 +330,12 @@ def test_every_change_asks_what_it_always_asks(world: World) -> None:
     lake = role(mine, on("acme", "manage_grants"), on("lake", "bootstrap_namespace"))
     assert refused(instead=[lake, keep[1]]).startswith("roles[0].grants[1]: mia may not grant bootstrap_namespace")
     assert "roles[1].users: mia may not lift" in refused(instead=[keep[0], keep[1] | {"users": []}])
-    part = planning.plan(world.mia, "acme", wanted(*keep))
+    part = plan.plan(world.mia, "acme", wanted(*keep))
     assert part.changes == []
     sees_nothing = world.actor("nils")
     for subtree_ in ({}, subtree("catalog", "lake")):
         with pytest.raises((Forbidden, NotFound)):
-            planning.plan(sees_nothing, "acme", wanted(**subtree_))
+            plan.plan(sees_nothing, "acme", wanted(**subtree_))
         with pytest.raises((Forbidden, NotFound)):
             export(sees_nothing, "acme", (Kind.CATALOG, "lake") if subtree_ else None)
 
@@ -345,7 +345,7 @@ def test_grants_that_one_may_not_read_are_not_told(world: World) -> None:
     with pytest.raises(Forbidden, match="may not read every grant in catalog lake"):
         export(world.mia, "acme", (Kind.CATALOG, "lake"))
     with pytest.raises(Forbidden, match="may not read every grant in catalog lake"):
-        planning.plan(world.mia, "acme", wanted(**subtree("catalog", "lake")))
+        plan.plan(world.mia, "acme", wanted(**subtree("catalog", "lake")))
 
 
 def test_a_subtree_does_not_tell_of_what_is_elsewhere(world: World) -> None:
@@ -353,8 +353,6 @@ def test_a_subtree_does_not_tell_of_what_is_elsewhere(world: World) -> None:
     said = []
     for name in ("lake.A", "lake.Z"):
         with pytest.raises(NotFound) as refusal:
-            planning.plan(
-                world.mia, "acme", wanted(role("r1", on(name, "use_schema")), **subtree("schema", "lake.A:B"))
-            )
+            plan.plan(world.mia, "acme", wanted(role("r1", on(name, "use_schema")), **subtree("schema", "lake.A:B")))
         said.append(refusal.value.message.replace(f" {name} ", " * "))
     assert said == ["roles[0].grants[0]: Schema * does not exist in schema lake.A:B."] * 2

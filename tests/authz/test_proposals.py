@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from authz.access.questions import Place, Whom
+from access.explain.queries import Place, Whom
+from access.plans import apply, role_choice
+from access.plans.access_requests import Proposal, Wish
+from access.plans.proposals import propose
 from authz.models import Plan
 from authz.name_rules import check_role_name
 from authz.objects import by_ids
-from authz.plans import applying, choosing
-from authz.plans.proposing import propose
-from authz.plans.wishes import Proposal, Wish
 from authz.services import grants, people, roles
-from authz.services.entries import Given
+from authz.services.grant_entries import Given
 from metalake.errors import Forbidden, Invalid, NotFound, TooLarge
 from metalake.kinds import Kind
 from metalake.privileges import Effect, Privilege
@@ -66,7 +66,7 @@ def test_a_new_role_is_named_after_the_object_and_opens_the_way(world: World) ->
     ]
     assert proposal.planned.summary.startswith("1 user gains select_table on 1 table and 1 schema; ")
     assert verdicts(proposal) == [("mia", "select_table", "new"), ("mia", "use_schema", "new")]
-    applying.apply_plan(world.olga, "acme", proposal.planned.token)
+    apply.apply_plan(world.olga, "acme", proposal.planned.token)
     again = proposed(world, "lake.A:B", "select_table", "use_schema")
     assert (again.role, again.changes, again.planned) == (None, (), None)
     assert again.reason == "All of it is effective already."
@@ -98,7 +98,7 @@ def test_nothing_goes_into_a_role_that_is_for_anything_else(world: World, held: 
     proposal = proposed(world, "lake.A", "use_schema", "select_table", to=(whom,))
     assert (proposal.role, proposal.is_new) == ("lake_A_reader", True)
     assert not any(change.role == name for change in proposal.changes)
-    assert proposal.planned and applying.apply_plan(world.olga, "acme", proposal.planned.token)
+    assert proposal.planned and apply.apply_plan(world.olga, "acme", proposal.planned.token)
     assert world.role(name) == before
 
 
@@ -184,7 +184,7 @@ def test_a_grant_for_a_time_has_a_role_of_its_own(world: World) -> None:
         fresh = propose(world.olga, "acme", wanted)
         assert (fresh.role, fresh.is_new) == (f"lake_A_B_reader_{word}_2999-01-01", True) and fresh.role != exact
         assert fresh.planned and fresh.reason.endswith("a grant for a time has a role of its own.")
-        applying.apply_plan(world.olga, "acme", fresh.planned.token)
+        apply.apply_plan(world.olga, "acme", fresh.planned.token)
         again = propose(world.olga, "acme", replace(wanted, people=(Whom("user", "mia"),)))
         assert again.reason.endswith(f"has a role of its own; there is a role {fresh.role} already.")
 
@@ -210,7 +210,7 @@ def test_odd_names_make_readable_roles(
     for name in names:
         row = world.schema(name, row)
     assert row
-    every = list(islice(choosing.names_for(by_ids([row.pk])[row.pk], wish("lake.A", *privileges).entries), 100))
+    every = list(islice(role_choice.names_for(by_ids([row.pk])[row.pk], wish("lake.A", *privileges).entries), 100))
     assert every[0] == first
     assert len(set(every)) == 100
     for name in every:

@@ -11,11 +11,11 @@ from unittest.mock import patch
 import pytest
 from django.utils import timezone
 
+from access.explain import reach
+from access.history.current import Now, State
+from access.history.past import Past
 from authz import policy, snapshot
-from authz.access import reach
 from authz.actor import Actor
-from authz.history.past import Past
-from authz.history.state import Now, State
 from authz.models import User
 from authz.operations import load_of
 from authz.services import grants, owners, people, roles

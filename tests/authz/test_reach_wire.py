@@ -8,11 +8,11 @@ from unittest.mock import patch
 import orjson
 import pytest
 
-from authz.access import reach
-from authz.history.state import Now
+from access.explain import reach
+from access.history.current import Now
+from access.wire import access as wire_access
 from authz.models import User
 from authz.services import people, roles
-from authz.wire import access as wire_access
 from metalake.lineage import Located
 from tests.authz.history import History, now
 from tests.authz.small_world import PASSWORD, Wire, World

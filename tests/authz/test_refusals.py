@@ -10,10 +10,10 @@ from django.db.models import Sum, TextField
 from django.db.models.functions import Cast, Length
 
 from authz.models import AuditEntry
-from metalake import refusals as noted
+from metalake import refusal_audit as noted
 from metalake.errors import Forbidden
-from metalake.management.commands.serve import flush_refusals
 from metalake.models import Outbox
+from server.management.commands.serve import flush_refusals
 from tests.authz.small_world import Wire, World
 
 pytestmark = pytest.mark.store

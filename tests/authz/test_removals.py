@@ -8,13 +8,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from authz.access.questions import Place, Whom
+from access.explain.queries import Place, Whom
+from access.plans import apply
+from access.plans.plan import Planned, plan_changes
+from access.plans.removals import Part, remove_access
+from access.plans.renewal import Moved
+from access.plans.undo import plan_undo
 from authz.models import Plan, Role
-from authz.plans import applying
-from authz.plans.planning import Planned, plan_changes
-from authz.plans.removals import Part, remove_access
-from authz.plans.renewing import Moved
-from authz.plans.undoing import plan_undo
 from authz.services import grants, people, roles
 from metalake.errors import NotFound
 from metalake.kinds import Kind
@@ -65,10 +65,10 @@ def test_a_role_of_nobody_else_goes_with_all_that_led_there_and_comes_back(world
     ]
     assert said(taken) == {"r1": "Only user mia holds it; nothing is left in it: it is dropped."}
     assert "1 user loses select_table on 1 table" in taken.planned.summary
-    token = applying.apply_plan(world.olga, "acme", taken.planned.token).token
+    token = apply.apply_plan(world.olga, "acme", taken.planned.token).token
     assert not Role.objects.filter(name="r1").exists() and removal(world).parts == []
     undone = plan_undo(world.olga, "acme", token)
-    applying.apply_plan(world.olga, "acme", undone.token)
+    apply.apply_plan(world.olga, "acme", undone.token)
     assert world.role("r1") == {
         "lake": ["allow use_catalog"],
         "lake.A": ["allow use_schema"],
@@ -207,7 +207,7 @@ def test_it_takes_what_taking_each_by_hand_takes(world: World) -> None:
     )
     grants.revoke_privileges(world.olga, "acme", "r3", Kind.SCHEMA, "lake.A", [("manage_grants", "allow")])
     with pytest.raises(Moved, match="cannot be applied any more"):
-        applying.apply_plan(world.actor("nils"), "acme", nils.planned.token)
+        apply.apply_plan(world.actor("nils"), "acme", nils.planned.token)
     assert "lake.A:B.t" in world.role("r1"), "it is asked again when it is applied"
 
 
@@ -223,12 +223,12 @@ def test_a_role_that_somebody_else_got_meanwhile_is_shown_again(
     taken, before = removal(world), Plan.objects.get()
     roles.assign_roles(world.olga, "acme", *other, ["r1"])
     with pytest.raises(Moved, match="Role r1 has other holders now than then" if elsewhere else None):
-        applying.apply_plan(world.olga, "acme", taken.planned.token)
+        apply.apply_plan(world.olga, "acme", taken.planned.token)
     assert planned(removal(world)) == ["unassign r1 user mia"]
     if elsewhere:
         del before.changes["holders"]
         before.save()
-        assert applying.apply_plan(world.olga, "acme", taken.planned.token).changes, "a plan from before has none"
+        assert apply.apply_plan(world.olga, "acme", taken.planned.token).changes, "a plan from before has none"
 
 
 # A DENY
@@ -243,7 +243,7 @@ def test_a_deny_of_many_is_lifted_for_one(world: World) -> None:
     world.give("nils", *WAY, "manage_grants@lake", "manage_grants@lake.A")
     refused = removal(world, by="nils", effect=Effect.DENY)
     assert not planned(refused), "lifting takes who may grant on the parent of the object that carries it"
-    applying.apply_plan(world.olga, "acme", lifted.planned.token)
+    apply.apply_plan(world.olga, "acme", lifted.planned.token)
     assert (
         world.actor("nils").policy.user_roles[world.users["nils"].pk] and not removal(world, effect=Effect.DENY).parts
     )
@@ -258,7 +258,7 @@ def test_a_deny_is_not_lifted_for_former_members(world: World) -> None:
     lifted = removal(world, effect=Effect.DENY)
     assert planned(lifted) == ["unassign r1 user mia"]
     assert said(lifted)[denied].endswith("user mia loses it with all that it denies elsewhere.")
-    applying.apply_plan(world.olga, "acme", lifted.planned.token)
+    apply.apply_plan(world.olga, "acme", lifted.planned.token)
     people.add_user(world.olga, "acme", "nils")
     assert planned(removal(world, who="nils", effect=Effect.DENY))[-1] == "dropRole r1"
 

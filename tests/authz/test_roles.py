@@ -14,7 +14,7 @@ from django.utils import timezone
 from authz import snapshot
 from authz.models import Grant
 from authz.services import grants, owners, people, roles
-from authz.services.entries import spelled
+from authz.services.grant_entries import spelled
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from metalake.kinds import Kind
 from metalake.models import Securable

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from access.explain import view_as
+from access.explain.permissions import Place, open_on
 from authz import policy
-from authz.access import seeing
-from authz.access.asking import Place, open_on
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import CONTAINERS, Kind
 from tests.authz.small_world import Wire, World
@@ -28,7 +28,7 @@ def test_everybody_sees_the_children_that_the_single_check_shows() -> None:
             for user in world.users:
                 person = stored.actor(place, user)
                 wanted = {child.id for child in children if policy.sees(person, child)}
-                assert seeing.seen_among(person, parent, [child.id for child in children]) == wanted
+                assert view_as.seen_among(person, parent, [child.id for child in children]) == wanted
                 shown, hidden = shown + len(wanted), hidden + len(children) - len(wanted)
     assert min(shown, hidden) > share(60)
 
@@ -57,14 +57,14 @@ def test_the_wire_lists_what_a_user_sees(readers: World, wire: Wire) -> None:
 
 def test_others_are_asked_about_by_who_may_grant_there(readers: World) -> None:
     a, flights = Place(Kind.SCHEMA, "lake.A"), Place(Kind.SCHEMA, "lake.flights")
-    assert [child.name for child in seeing.children_seen(readers.actor("nils"), "acme", "mia", a, "", 10)] == ["B"]
+    assert [child.name for child in view_as.children_seen(readers.actor("nils"), "acme", "mia", a, "", 10)] == ["B"]
     with pytest.raises(NotFound):
-        seeing.children_seen(readers.actor("nils"), "acme", "mia", flights, "", 10)
+        view_as.children_seen(readers.actor("nils"), "acme", "mia", flights, "", 10)
     with pytest.raises(Forbidden):
-        seeing.children_seen(readers.mia, "acme", "nils", flights, "", 10)
-    assert seeing.children_seen(readers.mia, "acme", "mia", flights, "", 10), "everybody asks about themselves"
+        view_as.children_seen(readers.mia, "acme", "nils", flights, "", 10)
+    assert view_as.children_seen(readers.mia, "acme", "mia", flights, "", 10), "everybody asks about themselves"
     with pytest.raises(NotFound, match="User nobody does not exist"):
-        seeing.children_seen(readers.olga, "acme", "nobody", a, "", 10)
+        view_as.children_seen(readers.olga, "acme", "nobody", a, "", 10)
 
 
 def test_a_level_costs_as_many_statements_however_many_it_has(readers: World, django_assert_max_num_queries) -> None:
@@ -72,4 +72,4 @@ def test_a_level_costs_as_many_statements_however_many_it_has(readers: World, dj
     _, lake = open_on(readers.olga, "acme", LAKE)
     person = readers.mia
     with django_assert_max_num_queries(3):
-        assert seeing.seen_among(person, lake, ids) == {readers.a.pk}
+        assert view_as.seen_among(person, lake, ids) == {readers.a.pk}

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from authz import asked, operations
-from authz.access import auditing
-from authz.access.rules import operation_rules, rules
-from authz.history import streams
+from access.explain import audit_log
+from access.explain.rules import operation_rules, rules
+from access.history import streams
+from access.usage import streams as use_streams
+from access.usage import writer as writing
+from authz import operations, usage_counter
 from authz.models import AuditEntry, Role, Use, User
 from authz.objects import by_ids
 from authz.services import grants, people, roles
-from authz.use import streams as use_streams
-from authz.use import writing
 from catalogs.services import schemas
-from metalake import refusals
+from metalake import refusal_audit
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from tests.authz.history import History
@@ -137,7 +137,7 @@ def test_the_record_of_use_comes_by_whole_hours(
 ) -> None:
     monkeypatch.setattr(use_streams, "BATCH", 2)
     settings.METALAKE_USE_DAYS = 90
-    monkeypatch.setattr(asked, "_listeners", [])
+    monkeypatch.setattr(usage_counter, "_listeners", [])
     writer = writing.Writer()
     table, now = by_ids([world.t.pk])[world.t.pk], timezone.now()
     for back in range(5):
@@ -145,9 +145,9 @@ def test_the_record_of_use_comes_by_whole_hours(
             hour = now - timedelta(hours=back)
             with monkeypatch.context() as then:
                 then.setattr(type(actor), "now", hour.timestamp())
-                asked.note(actor, operations.LOAD_TABLE, table, asked.ALLOWED)
+                usage_counter.note(actor, operations.LOAD_TABLE, table, usage_counter.ALLOWED)
     assert writer.write()
-    asked.take()
+    usage_counter.take()
     assert Use.objects.count() == 10
     rows = things(lines(wire, USE))
     assert [(row["user"], row["on"], row["operation"], row["times"]) for row in rows] == [
@@ -162,11 +162,11 @@ def test_the_record_of_use_comes_by_whole_hours(
 def test_the_audit_comes_by_place_with_what_was_refused(
     past: History, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auditing, "BATCH", 2)
+    monkeypatch.setattr(audit_log, "BATCH", 2)
     mia = User.objects.get(username="mia")
     mia.set_password(PASSWORD)
     mia.save()
-    refusals.forget()
+    refusal_audit.forget()
     roles.assign_roles(past.olga, "acme", "user", "mia", ["readers"])
     assert wire("DELETE", "metalakes/acme/roles/readers", user="mia")[0] == 403
     AuditEntry.objects.create(at=timezone.now(), actor="x", event="y.made", object_id=1, metalake_id=0)

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from access.plans import apply as applying
+from access.plans import file as plan_file
+from access.plans import plan
+from access.plans import undo as undoing
+from access.plans.desired import Change
+from access.plans.export import export
+from access.plans.plan import Planned
 from authz import snapshot
 from authz.models import Grant, Plan
-from authz.plans import applying, planning, undoing
-from authz.plans import file as plan_file
-from authz.plans.exporting import export
-from authz.plans.planning import Planned
-from authz.plans.wanted import Change
 from authz.services import grants, owners, people, roles
 from metalake.errors import Conflict, NotFound
 from metalake.kinds import Kind
@@ -32,7 +34,7 @@ NEW = [
 
 def apply(world: World, *changes: Change) -> str:
     """The token of a plan of these changes, applied by olga."""
-    planned = planning.plan_changes(world.olga, "acme", changes)
+    planned = plan.plan_changes(world.olga, "acme", changes)
     assert applying.apply_plan(world.olga, "acme", planned.token).token == planned.token
     assert planned.token
     return planned.token
@@ -87,7 +89,7 @@ def _from_now(state: dict[str, Any]) -> dict[str, Any]:
 def test_a_plan_of_a_state_is_undone_too(world: World) -> None:
     world.give("nils", "use_catalog@lake")
     before = everything(world)
-    planned = planning.plan(world.olga, "acme", wanted(role("fresh", on("lake", "use_schema"), users=["mia"])))
+    planned = plan.plan(world.olga, "acme", wanted(role("fresh", on("lake", "use_schema"), users=["mia"])))
     applying.apply_plan(world.olga, "acme", planned.token)
     assert everything(world) != before and planned.token
     undo(world, planned.token)
@@ -171,7 +173,7 @@ def test_rights_that_are_lost_hide_what_moved(world: World) -> None:
     mine = world.give("mia", "manage_grants@acme")
     world.give("nils", "use_schema@lake")
     wish = [change("grant", "r2", "use_catalog@lake"), change("assign", "r2", "user olga")]
-    planned = planning.plan_changes(world.mia, "acme", wish)
+    planned = plan.plan_changes(world.mia, "acme", wish)
     applying.apply_plan(world.mia, "acme", planned.token)
     roles.unassign_roles(world.olga, "acme", "user", "mia", [mine])
     inverse = undoing.plan_undo(world.mia, "acme", planned.token)
@@ -182,17 +184,17 @@ def test_rights_that_are_lost_hide_what_moved(world: World) -> None:
 @pytest.mark.store
 def test_undo_is_for_who_applied_it_and_for_an_hour(world: World) -> None:
     world.give("mia", "manage_grants@acme")
-    planned = planning.plan_changes(world.olga, "acme", NEW)
+    planned = plan.plan_changes(world.olga, "acme", NEW)
     with pytest.raises(Conflict, match="was not applied"):
         undoing.plan_undo(world.olga, "acme", planned.token)
     applying.apply_plan(world.olga, "acme", planned.token)
     for actor, token in ((world.mia, planned.token), (world.olga, "made up"), (world.olga, None)):
         with pytest.raises(NotFound, match="has no such plan"):
             undoing.plan_undo(actor, "acme", token)
-    Plan.objects.update(created_at=timezone.now() - planning.GOOD_FOR)
-    planning.plan_changes(world.olga, "acme", [change("createRole", "another")])
+    Plan.objects.update(created_at=timezone.now() - plan.GOOD_FOR)
+    plan.plan_changes(world.olga, "acme", [change("createRole", "another")])
     assert lines(undoing.plan_undo(world.olga, "acme", planned.token).changes)[-1] == "dropRole reader"
-    Plan.objects.filter(applied_at__isnull=False).update(applied_at=timezone.now() - planning.GOOD_FOR)
+    Plan.objects.filter(applied_at__isnull=False).update(applied_at=timezone.now() - plan.GOOD_FOR)
     with pytest.raises(Conflict, match="more than 1:00:00 ago"):
         undoing.plan_undo(world.olga, "acme", planned.token)
 

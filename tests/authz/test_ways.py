@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from access.explain.queries import Place, Whom
+from access.explain.reach import access_to
+from access.explain.redaction import Sight
+from access.explain.verdicts import Verdict
+from access.explain.way_rows import Narrowed, Row, Rows
+from access.explain.ways import ALL, Way, WaysPage, every_way, ways_in
+from access.history.current import Now
 from authz import policy
-from authz.access.questions import Place, Whom
-from authz.access.reach import access_to
-from authz.access.sight import Sight
-from authz.access.verdicts import Verdict
-from authz.access.way_rows import Narrowed, Row, Rows
-from authz.access.ways import ALL, Way, WaysPage, every_way, ways_in
 from authz.actor import Actor
-from authz.history.state import Now
 from authz.services import grants, people, roles
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind, grantable_on
@@ -338,7 +338,7 @@ def test_what_is_asked_badly_is_refused(crowd: World) -> None:
 
 
 def test_many_ways_are_counted_up_to_a_bound(crowd: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("authz.access.ways.MOST_COUNTED", 4)
+    monkeypatch.setattr("access.explain.ways.MOST_COUNTED", 4)
     page = ways_in(crowd.olga, "acme", Place(Kind.TABLE, TABLE), limit=3)
     assert (page.total, page.at_least, len(page.ways)) == (4, True, 3)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from authz import writers
-from authz.writers import Writers
+from authz import write_limit
+from authz.write_limit import Writers
 from metalake.errors import Conflict, StoreUnavailable
 from tests.waiting import eventually
 
@@ -18,7 +18,7 @@ from tests.waiting import eventually
 @pytest.fixture
 def many(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Writers:
     settings.METALAKE_THREADS = 4
-    monkeypatch.setattr(writers, "PATIENCE", 60.0)
+    monkeypatch.setattr(write_limit, "PATIENCE", 60.0)
     return Writers()
 
 
@@ -56,7 +56,7 @@ def test_nobody_waits_for_writers_that_do_not_end(many: Writers, monkeypatch: py
     held = Held(many)
     first, second = held.begin()[0], held.begin()[0]
     assert eventually(lambda: many.inside == 2)
-    monkeypatch.setattr(writers, "PATIENCE", 0.0)
+    monkeypatch.setattr(write_limit, "PATIENCE", 0.0)
     with pytest.raises(StoreUnavailable, match="nothing was changed") as told, many.place():
         pass
     assert told.value.retry_after == 1

@@ -16,10 +16,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.module_loading import import_string
 
-from authz.history import facts as history
+from authz import facts as history
 from catalogs import keyring, vault
 from catalogs.models import Catalog, CatalogSecrets
-from metalake import hooks
+from metalake import listeners
 from metalake.models import Securable
 from metalake.outbox import drain
 from providers import remote
@@ -57,14 +57,17 @@ COLUMNS = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", 
 def listening() -> Iterator[Listening]:
     """To every logger at DEBUG, to every statement with its parameters, and to what listeners learn."""
     ear, root = Listening(), logging.getLogger()
-    before_listeners, hooks.listeners = hooks.listeners, (lambda notice: ear.heard.append(("listener", repr(notice))),)
+    before_listeners, listeners.listeners = (
+        listeners.listeners,
+        (lambda notice: ear.heard.append(("listener", repr(notice))),),
+    )
     before = {name: logging.getLogger(name).level for name in LEVELS}
     for name, level in LEVELS.items():
         logging.getLogger(name).setLevel(level)
     handlers, root.handlers = root.handlers, [ear]
     connection.force_debug_cursor = True
     yield ear
-    hooks.listeners = before_listeners
+    listeners.listeners = before_listeners
     connection.force_debug_cursor = False
     root.handlers = handlers
     for name, level in before.items():

@@ -12,8 +12,8 @@ from django.core.management import CommandError, call_command
 
 from catalogs.models import Catalog, Table
 from catalogs.services import shared_folders
-from catalogs.services.checking import managed_catalogs, missing_warehouses
-from metalake.management.commands.serve import missing_folders
+from catalogs.services.file_check import managed_catalogs, missing_warehouses
+from server.management.commands.serve import missing_folders
 from tests.catalogs.callers import Caller
 
 COLUMNS = [{"name": "id", "type": "long"}]

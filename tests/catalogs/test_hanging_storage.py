@@ -21,14 +21,14 @@ from prometheus_client import REGISTRY
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
-from catalogs.services import catalogs, purging, schemas, tables
-from catalogs.services.changes import Alteration
+from catalogs.services import catalogs, purge, schemas, tables
+from catalogs.services.alterations import Alteration
 from catalogs.table_stores import TableDraft
 from formats.iceberg import files, storage
 from metalake.errors import Invalid, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.lineage import Address
-from metalake.meters import LOOKED_UP
-from providers import lines, remote
+from metalake.metrics import LOOKED_UP
+from providers import circuit_breaker, remote
 from providers.metadata_files import METADATA
 from tests.catalogs.callers import Caller
 from tests.waiting import eventually
@@ -144,7 +144,7 @@ def test_eight_creations_on_a_silent_storage_keep_nobody_else_waiting(
 
 @pytest.fixture
 def actor(admin: Caller, settings: Any) -> Actor:
-    lines.forget_all()
+    circuit_breaker.forget_all()
     METADATA._entries.clear()
     return actor_of(User.objects.get(username="admin"))
 
@@ -202,29 +202,29 @@ def test_a_storage_that_keeps_failing_is_spared_and_asked_again_with_other_setti
 
     monkeypatch.setattr(files, "read_metadata", broken)
     catalog = catalogs.load_catalog(actor, "demo", "stuck")
-    for _ in range(lines.FAILURES):
+    for _ in range(circuit_breaker.FAILURES):
         with pytest.raises(ProviderUnavailable, match="did not answer"):
             tables.register_table(actor, stuck, "s3://lake/tables/x/v1.metadata.json")
     with pytest.raises(ProviderBusy, match="kept failing"):
         tables.register_table(actor, stuck, "s3://lake/tables/x/v1.metadata.json")
     with pytest.raises(ProviderBusy, match="kept failing"):  # a purge is spared, too, and tried again later
-        purging.purge_table(
+        purge.purge_table(
             {"catalog_id": catalog.pk, "metadata_location": "s3://lake/tables/x", "table_uuid": os.urandom(16).hex()}
         )
     assert LOOKED_UP.get_sample_value("metalake_storage_breaker_open", {"catalog": str(catalog.pk)}) == 1
-    assert not lines.line_of(catalog.pk).is_open
-    lines.forget(catalog.pk)
-    assert not lines.storage_line_of(catalog.pk).is_open
+    assert not circuit_breaker.line_of(catalog.pk).is_open
+    circuit_breaker.forget(catalog.pk)
+    assert not circuit_breaker.storage_line_of(catalog.pk).is_open
 
 
 @pytest.mark.django_db(transaction=True)
 def test_other_settings_are_tried_at_once(stuck: Address, actor: Actor) -> None:
     pk = catalogs.load_catalog(actor, "demo", "stuck").pk
-    for _ in range(lines.FAILURES):
-        lines.storage_line_of(pk).note(answered=False, error="nothing")
-    assert lines.storage_line_of(pk).is_open
+    for _ in range(circuit_breaker.FAILURES):
+        circuit_breaker.storage_line_of(pk).note(answered=False, error="nothing")
+    assert circuit_breaker.storage_line_of(pk).is_open
     catalogs.alter_catalog(actor, "demo", "stuck", Alteration(properties=(("s3.region", "eu-west-1"),)))
-    assert not lines.storage_line_of(pk).is_open
+    assert not circuit_breaker.storage_line_of(pk).is_open
 
 
 @pytest.mark.django_db
@@ -254,7 +254,7 @@ def test_what_is_written_when_nobody_waits_any_more_is_removed(monkeypatch: pyte
     monkeypatch.setattr(storage, "delete_quietly", lambda io, places: removed.set())
     real = remote.reach
     monkeypatch.setattr(remote, "reach", lambda *asked, **how: real(*asked, **(how | {"total": 0.05})))
-    lines.forget_all()
+    circuit_breaker.forget_all()
     store = MetadataFiles(7, lambda: None, ["s3://lake"], [])  # type: ignore[arg-type, return-value]
     with pytest.raises(ProviderUnavailable):
         store.write({"location": "s3://lake/t"}, None)
@@ -268,14 +268,14 @@ def test_what_is_written_when_nobody_waits_any_more_is_removed(monkeypatch: pyte
 
 @pytest.mark.django_db
 def test_connection_tests_hold_a_share_of_the_threads_in_each_metalake(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines.forget_all()
-    monkeypatch.setattr(lines, "SLOW", 0.0)
+    circuit_breaker.forget_all()
+    monkeypatch.setattr(circuit_breaker, "SLOW", 0.0)
     gate = threading.Event()
     provider = catalogs.provider_for("lakehouse-iceberg", 1, {"warehouse": "s3://lake/x"})
     with ThreadPoolExecutor(4) as clients:
         try:
             slow = [clients.submit(remote.trial, provider, gate.wait, metalake_id=1) for _ in range(2)]
-            eventually(lambda: len(lines.trial_line_of(1).waiting) == 2)
+            eventually(lambda: len(circuit_breaker.trial_line_of(1).waiting) == 2)
             with pytest.raises(ProviderBusy, match="others wait"):
                 remote.trial(provider, lambda: None, metalake_id=1)
             assert remote.trial(provider, lambda: "tried", metalake_id=2) == "tried"

@@ -14,10 +14,10 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Grant, Member, User
 from authz.services import grants, owners, people, roles
-from authz.services.entries import Ask
+from authz.services.grant_entries import Ask
 from catalogs.models import Catalog, Schema, Table
 from catalogs.services import catalogs, commits, metalakes, schemas, tables
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from catalogs.table_stores import TableDraft
 from metalake.errors import Forbidden, NotFound
 from metalake.kinds import Kind

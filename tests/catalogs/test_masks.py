@@ -11,7 +11,7 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Schema
 from catalogs.secrets import MASK, require_values, sends_mask_back
-from catalogs.services.changes import resolve_masks
+from catalogs.services.alterations import resolve_masks
 from catalogs.services.tables import load_iceberg_table
 from formats.hive.alterations import altered as hive_altered
 from formats.hive.tables import HiveTable

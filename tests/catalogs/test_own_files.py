@@ -15,18 +15,18 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Catalog
-from catalogs.services import catalogs, commits, connections, purging, schemas, shared_folders, tables
-from catalogs.services.changes import Alteration
+from catalogs.services import catalogs, commits, connections, purge, schemas, shared_folders, tables
+from catalogs.services.alterations import Alteration
 from catalogs.table_stores import TableDraft, TableRecord
 from formats.iceberg import builder, files, metadata_json, storage
-from metalake import protected
+from metalake import protected_files
 from metalake.errors import Invalid, ProviderUnavailable
 from metalake.lineage import Address
 from providers.hive.files import OURS, TableFiles
 from providers.hive.folders import Place
 from providers.hive.provider import HiveProvider
 from providers.iceberg.provider import IcebergProvider
-from providers.reaching.aws import Keys, aws_client
+from providers.network.aws import Keys, aws_client
 from tests.catalogs.callers import Caller
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +52,7 @@ def lake(settings: Any, tmp_path: Path) -> Path:
 def victims(settings: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The store with what lies beside it, keys and the event log: in folders of the lake where an operator put them."""
     store, ring, log, jwks = (lake / "own" / name for name in ("store.db", "ring", "log.jsonl", "jwks.json"))
-    monkeypatch.setattr(protected, "_store", lambda _: [str(store)])
+    monkeypatch.setattr(protected_files, "_store", lambda _: [str(store)])
     settings.METALAKE_SECRET_KEYS_FILE = ring
     settings.METALAKE_EVENT_LOG = str(log)
     settings.METALAKE_OAUTH_ISSUERS = {"https://issuer.example": str(jwks)}
@@ -137,16 +137,16 @@ def test_where_a_link_leads_is_protected_and_the_link_too(settings: Any, lake: P
     (lake / "real" / "log").write_text("precious")
     (lake / "link").symlink_to(lake / "real" / "log")
     settings.METALAKE_EVENT_LOG = str(lake / "link")
-    assert protected.is_protected(str(lake / "link")) and protected.is_protected(str(lake / "real" / "log"))
-    assert not protected.is_protected(str(lake / "real"))
+    assert protected_files.is_protected(str(lake / "link")) and protected_files.is_protected(str(lake / "real" / "log"))
+    assert not protected_files.is_protected(str(lake / "real"))
 
 
 def test_the_store_is_a_file_on_sqlite_alone() -> None:
     sqlite = {"ENGINE": "django.db.backends.sqlite3"}
-    assert protected._store(sqlite | {"NAME": Path("/srv/store.db")}) == ["/srv/store.db"]
-    assert protected._store(sqlite | {"NAME": "file:/srv/store.db?cache=shared"}) == ["/srv/store.db"]
-    assert protected._store(sqlite | {"NAME": "file:memory_1?mode=memory"}) == []
-    assert protected._store({"ENGINE": "django.db.backends.postgresql", "NAME": "/srv/store.db"}) == []
+    assert protected_files._store(sqlite | {"NAME": Path("/srv/store.db")}) == ["/srv/store.db"]
+    assert protected_files._store(sqlite | {"NAME": "file:/srv/store.db?cache=shared"}) == ["/srv/store.db"]
+    assert protected_files._store(sqlite | {"NAME": "file:memory_1?mode=memory"}) == []
+    assert protected_files._store({"ENGINE": "django.db.backends.postgresql", "NAME": "/srv/store.db"}) == []
 
 
 # A store of today
@@ -235,7 +235,7 @@ def test_a_purge_leaves_the_servers_files(actor: Actor, home: Address, lake: Pat
     catalog_id = Catalog.objects.get(name="one").pk
     uuid = "b3f4a0f2-3b1f-4b43-9f0e-0d9a5ac1c0aa"
     shared_folders.mark(location)
-    purging.purge_table({"catalog_id": catalog_id, "metadata_location": location, "table_uuid": uuid})
+    purge.purge_table({"catalog_id": catalog_id, "metadata_location": location, "table_uuid": uuid})
     assert log.read_text() == "precious"
 
 

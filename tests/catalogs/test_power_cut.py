@@ -18,7 +18,7 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.services import commits, schemas, tables
 from catalogs.table_stores import TableDraft
-from formats.iceberg import disk
+from formats.iceberg import durable_files
 from formats.iceberg.metadata_json import parse_metadata
 from metalake.lineage import Address
 from tests.catalogs.callers import Caller
@@ -37,7 +37,7 @@ class Disk:
         self.names: dict[str, list[str]] = {}
         self.real = os.fsync
         monkeypatch.setattr(os, "fsync", self.keep)
-        disk._synced.clear()  # as in a process that has just started
+        durable_files._synced.clear()  # as in a process that has just started
 
     def keep(self, handle: int) -> None:
         self.real(handle)

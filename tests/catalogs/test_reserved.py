@@ -31,7 +31,7 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, Group, User
 from authz.services import owners, people
 from catalogs.models import Catalog, LocationClaim, ReservedPlace
-from catalogs.services import catalogs, metalakes, purging, reserved
+from catalogs.services import catalogs, metalakes, purge, reserved_places
 from metalake.errors import Forbidden, Invalid
 from metalake.kinds import Kind
 from metalake.models import Outbox
@@ -82,7 +82,7 @@ def register(caller: IcebergCaller, pointer: str, name: str = "again") -> Any:
 
 
 def purged() -> int:
-    return sum(purging.purge_table(row.payload) for row in Outbox.objects.filter(topic=purging.PURGE))
+    return sum(purge.purge_table(row.payload) for row in Outbox.objects.filter(topic=purge.PURGE))
 
 
 def dropped(caller: IcebergCaller, location: str | None = None) -> str:
@@ -153,7 +153,7 @@ def test_what_is_reserved_is_compared_with_the_owner_of_an_entry_s_catalog(ola: 
     User.objects.create_user("zoe")
 
     def is_anothers(**owner: int) -> bool:
-        return reserved.is_anothers(place, Catalog(pk=1, **owner))
+        return reserved_places.is_anothers(place, Catalog(pk=1, **owner))
 
     assert not is_anothers(owner_group_id=Group.objects.get(name="team").pk)
     assert not is_anothers(owner_user_id=account("mia").id), "in the group that owns the catalog"

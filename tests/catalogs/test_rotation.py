@@ -20,7 +20,7 @@ from catalogs import keyring, vault
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
 from catalogs.services import catalogs, metalakes
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from metalake.kinds import Kind
 from metalake.models import Metalake
 

@@ -16,7 +16,7 @@ from authz.models import Grant, User
 from catalogs import vault
 from catalogs.models import Catalog, Schema
 from catalogs.services import catalogs, metalakes, nesting, schemas, tables
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from catalogs.table_stores import TableDraft
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind

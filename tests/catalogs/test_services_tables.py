@@ -16,8 +16,8 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, commits, pointers, purging, schemas, tables
-from catalogs.services.opening import provider_at
+from catalogs.services import catalogs, commits, pointers, purge, schemas, tables
+from catalogs.services.provider_of import provider_at
 from catalogs.table_stores import TableDraft, TableRecord
 from metalake.errors import Conflict, Invalid, NotFound
 from metalake.lineage import Address
@@ -192,7 +192,7 @@ def test_purge_spares_a_table_that_was_registered_again_at_an_older_file(actor: 
     last = commits.commit_table(actor, at("t"), [], [set_property("a", "b")])
     tables.drop_table(actor, at("t"), purge=True)
     tables.register_table(actor, at("t"), first)
-    assert purging.purge_table(_purge_payload()) == 0
+    assert purge.purge_table(_purge_payload()) == 0
     assert file_of(first).exists()
     assert last.metadata_location and file_of(last.metadata_location).exists()
 
@@ -201,14 +201,14 @@ def test_purge_deletes_what_the_table_owned(actor: Actor) -> None:
     first = made(actor, "t").metadata_location
     assert first is not None
     tables.drop_table(actor, at("t"), purge=True)
-    assert purging.purge_table(_purge_payload()) == 1
+    assert purge.purge_table(_purge_payload()) == 1
     assert not file_of(first).exists()
 
 
 def _purge_payload() -> dict[str, Any]:
     from metalake.models import Outbox
 
-    return Outbox.objects.get(topic=purging.PURGE).payload
+    return Outbox.objects.get(topic=purge.PURGE).payload
 
 
 # Commits

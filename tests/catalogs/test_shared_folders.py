@@ -13,9 +13,9 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from catalogs.models import ReservedPlace
-from catalogs.services import catalogs, purging, schemas, shared_folders, tables
+from catalogs.services import catalogs, purge, schemas, shared_folders, tables
 from catalogs.table_stores import TableDraft
-from metalake import outbox, sharing
+from metalake import outbox, shared_settings
 from metalake.lineage import Address
 from metalake.models import Outbox, Shared
 from tests.catalogs.callers import Caller
@@ -53,7 +53,7 @@ def drain() -> Outbox | None:
     """What is left of the purge once it was tried."""
     Outbox.objects.update(due_at=timezone.now(), attempts=0)
     outbox.drain()
-    return Outbox.objects.filter(topic=purging.PURGE).first()
+    return Outbox.objects.filter(topic=purge.PURGE).first()
 
 
 def move_away(lake: Path, settings: Any) -> None:
@@ -89,7 +89,7 @@ def put_back(lake: Path, settings: Any) -> None:
             lake.rename(lake.with_name("other"))
         away.rename(lake)
     elif away.exists():
-        at = Outbox.objects.get(topic=purging.PURGE).payload["metadata_location"]
+        at = Outbox.objects.get(topic=purge.PURGE).payload["metadata_location"]
         away.rename(lake / at.removeprefix(f"file://{lake}/").partition("/")[0])
     settings.METALAKE_WAREHOUSE = f"file://{lake}"
 
@@ -115,7 +115,7 @@ def test_what_is_not_reached_is_not_done(actor: Actor, lake: Path, settings: Any
     left.refresh_from_db()
     assert left.attempts == 1 and left.due_at <= timezone.now(), "it is not left to others"
     if goes_wrong is not without_the_catalog:
-        assert any("purges to others" in said for said in sharing.sentences())
+        assert any("purges to others" in said for said in shared_settings.sentences())
     assert ReservedPlace.objects.exists()
     assert not AuditEntry.objects.filter(event="table.purged").exists()
     put_back(lake, settings)
@@ -123,7 +123,7 @@ def test_what_is_not_reached_is_not_done(actor: Actor, lake: Path, settings: Any
     assert drain() is None
     assert not file.exists()
     assert not ReservedPlace.objects.exists()
-    assert not sharing.sentences()
+    assert not shared_settings.sentences()
 
 
 def test_a_file_that_is_gone_from_its_folder_is_fine(actor: Actor, lake: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from catalogs.models import LocationClaim, ReservedPlace
-from catalogs.services import purging
+from catalogs.services import purge
 from metalake.kinds import Kind
 from metalake.models import Outbox
 from tests.catalogs.callers import Caller
@@ -187,5 +187,5 @@ def test_a_commit_in_another_spelling_leaves_no_place(owner: IcebergCaller) -> N
 
 
 def _purged() -> int:
-    rows: list[dict[str, Any]] = [row.payload for row in Outbox.objects.filter(topic=purging.PURGE)]
-    return sum(map(purging.purge_table, rows))
+    rows: list[dict[str, Any]] = [row.payload for row in Outbox.objects.filter(topic=purge.PURGE)]
+    return sum(map(purge.purge_table, rows))

@@ -11,12 +11,12 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
 from catalogs.models import Catalog, LocationClaim, ReservedPlace, Schema
-from catalogs.services import catalogs, claims, schemas, storages
-from catalogs.services.changes import Alteration
+from catalogs.services import catalogs, claims, schemas, storage_identity
+from catalogs.services.alterations import Alteration
 from metalake.errors import Invalid, ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Address
-from providers.reaching.storage import storages_named
+from providers.network.storage import storages_named
 from tests.catalogs.callers import Caller
 from tests.catalogs.test_hanging_storage import Silence, silence  # noqa: F401 (fixture)
 from tests.demo import add_member, give
@@ -134,5 +134,5 @@ def test_which_storages_may_be_one() -> None:
     for one in words:
         for other in words:
             met = {(one, other), (other, one)} & together or one == other or "unknown" in (one, other)
-            assert storages.meet("s3://b/x", words[one], words[other]) is bool(met), (one, other)
-    assert storages.meet("file:///x", words["minio"], words["aws"]), "a folder of this machine is in no storage"
+            assert storage_identity.meet("s3://b/x", words[one], words[other]) is bool(met), (one, other)
+    assert storage_identity.meet("file:///x", words["minio"], words["aws"]), "a folder of this machine is in no storage"

@@ -15,10 +15,10 @@ from catalogs.models import Catalog
 from catalogs.stores import CatalogStore, SchemaStore, keeps_tables_here, storage_of, store_for
 from catalogs.table_stores import PartitionStore, PointerStore, TableStore
 from metalake.errors import Unsupported
+from metalake.interfaces import Surface
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
-from metalake.surface import Surface
 from outside.stores import OutsideCatalogs, OutsideTables
 from providers import registry
 from providers.base import Offer, Storage

@@ -20,14 +20,15 @@ from catalogs import keyring, vault
 from catalogs.lookup import nearest
 from catalogs.models import Catalog, CatalogSecrets
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, connections, metalakes, purging
-from catalogs.services import opening as providers
-from catalogs.services.changes import Alteration
+from catalogs.services import catalogs, connections, metalakes
+from catalogs.services import provider_of as providers
+from catalogs.services import purge as purging
+from catalogs.services.alterations import Alteration
 from metalake.errors import Invalid, NotFound, ProviderUnavailable
 from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.outbox import NotHere
-from outside import tasks, workers
+from outside import tasks, worker_calls
 from providers.base import Provider
 from providers.iceberg.provider import IcebergProvider
 from tests.catalogs.callers import Caller
@@ -381,7 +382,7 @@ def test_a_worker_with_another_ring_leaves_the_work_to_others(
         return lacks(catalog_id)
 
     monkeypatch.setattr(vault, "lacks_key_of", look)
-    monkeypatch.setattr(workers, "reply", lambda key, answer: answered.append(answer))
+    monkeypatch.setattr(worker_calls, "reply", lambda key, answer: answered.append(answer))
     monkeypatch.setattr(tasks.remote_call, "apply", partial(tasks.remote_call.apply, throw=False))  # as in a worker
     tasks.remote_call.apply(args=[flights.pk, {"id": 1}, "read", {}, "asked", "key"])
     assert asked == [flights.pk] * tasks.PASSES, "it went back for another worker a few times"

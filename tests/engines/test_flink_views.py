@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from formats.hive.tables import HiveTable
-from formats.hive.views.reading import read
-from providers import lines
+from formats.hive.views.reader import read
+from providers import circuit_breaker
 from tests.catalogs.callers import Caller
 from tests.flink import Flink, FlinkError
 from tests.formats.hive.views.samples import flink_1_20
@@ -62,7 +62,7 @@ def database(hms: HiveMetastore, flink: Flink) -> str:
 @pytest.fixture
 def views(hms: HiveMetastore, database: str, admin: Caller) -> str:
     """The views of the database in a catalog of Metalake's."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     asked = {"name": "hive", "type": "relational", "provider": "hive", "properties": {"metastore.uris": hms.uri}}
     assert admin.post(CATALOGS, asked)["catalog"]["provider"] == "hive"
     return f"{CATALOGS}/hive/schemas/{database}/views"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from providers import lines
+from providers import circuit_breaker
 from providers.hive.objects import hive_table
 from tests.catalogs.callers import Caller
 from tests.formats.hive.views.samples import SPARK_PARAMETERS, SPARK_SQL, of_iceberg
@@ -53,7 +53,7 @@ def lake(hms: HiveMetastore) -> dict[str, str]:
 @pytest.fixture
 def views(hms: HiveMetastore, database: str, admin: Caller, settings: Any) -> str:
     """The views of the database in a catalog of Metalake's."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     settings.METALAKE_FILE_LOCATIONS = [str(hms.warehouse)]
     asked = {"name": "hive", "type": "relational", "provider": "hive", "properties": {"metastore.uris": hms.uri}}
     assert admin.post(CATALOGS, asked)["catalog"]["provider"] == "hive"

@@ -10,9 +10,9 @@ import pytest
 from hive_metastore.ttypes import Table
 
 from formats.hive.tables import HiveTable
-from formats.hive.views.reading import read
+from formats.hive.views.reader import read
 from formats.hive.views.trino_json import decode
-from formats.hive.views.writing import rewritten, written
+from formats.hive.views.writer import rewritten, written
 from formats.native.view_definition import Representation, SecurityMode, ViewDefinition
 from providers.hive.objects import hive_table
 from providers.hive.objects import written as written_onto

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from authz.services import people, roles
 from catalogs.services import tables
-from frontend import spreadsheets
+from frontend import csv_files
 from frontend.pages import access
 from metalake.kinds import Kind
 from metalake.lineage import Address
@@ -230,9 +230,9 @@ CELLS = {"\tx": "'\tx", "\r=1": "'\r=1", "\n=1": "'\n=1", " =1": "' =1", "\u200b
 
 @pytest.mark.parametrize(("value", "written"), [*CELLS.items(), (None, ""), (True, "True")])
 def test_a_cell_is_text(value: object, written: str) -> None:
-    assert spreadsheets.cell(value) == written
+    assert csv_files.cell(value) == written
 
 
 def test_a_file_is_named_by_what_every_system_takes() -> None:
-    answer = spreadsheets.download('a/b\\c:"\r\n..', ["x"], [])
+    answer = csv_files.download('a/b\\c:"\r\n..', ["x"], [])
     assert answer.headers["Content-Disposition"] == 'attachment; filename="a_b_c.csv"'

@@ -16,8 +16,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from access.plans import plan
+from access.plans.desired import Wanted, WantedRole
+from authz import facts as history
 from authz.callers.identity import issue_token
-from authz.history import facts as history
 from authz.models import (
     AccessReview,
     AuditEntry,
@@ -32,8 +34,6 @@ from authz.models import (
     User,
     UseWriter,
 )
-from authz.plans import planning
-from authz.plans.wanted import Wanted, WantedRole
 from authz.services import invitations, people
 from catalogs.lookup import by_id
 from catalogs.models import HarvestedPart, Intent, Reservation, ReservedPlace, Tombstone
@@ -66,7 +66,7 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     people.set_group_users(actor("admin"), "demo", "auditors", add=["mia"])
     issue_token(User.objects.get(username="rita"), "spark")
     invitations.add_person(actor("admin"), "demo", "newcomer")
-    planning.plan(actor("admin"), "demo", Wanted("demo", None, [WantedRole("", "auditor", None, None, [])]))
+    plan.plan(actor("admin"), "demo", Wanted("demo", None, [WantedRole("", "auditor", None, None, [])]))
     history.seal()
     station = add_outside(world, **{"cache-ttl": "60"})
     schemas.list_schemas(actor("admin"), Address(metalake="demo", catalog="station"))

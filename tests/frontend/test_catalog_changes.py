@@ -12,7 +12,7 @@ from catalogs import vault
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
 from catalogs.services import catalogs
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from tests.demo import actor
 from tests.frontend.conftest import add_outside
 from tests.frontend.test_catalog_pages import error_at, send, settings_of

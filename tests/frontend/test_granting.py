@@ -11,8 +11,8 @@ import pytest
 import yaml
 from django.test import Client
 
+from access.plans import blast_radius, plan
 from authz.models import Role
-from authz.plans import blast, planning
 from authz.services import people, roles
 from catalogs.services import schemas
 from metalake.kinds import Kind
@@ -313,10 +313,10 @@ def test_the_recipes_make_the_same_changes(admin: Client, ids: Ids) -> None:
     changes = yaml.safe_load(file[1])["changes"]
     assert changes[0]["change"] == "createRole"
     assert {"change": "assign", "role": changes[0]["role"], "user": "mia"} in changes
-    from authz.plans.changes_file import ChangesFile
+    from access.plans.changes_file import ChangesFile
     from metalake.wire import read
 
-    planned = planning.plan_changes(actor("admin"), "demo", read(ChangesFile, {"changes": changes}).wanted())
+    planned = plan.plan_changes(actor("admin"), "demo", read(ChangesFile, {"changes": changes}).wanted())
     assert [change.change for change in planned.changes] == [change["change"] for change in changes]
 
 
@@ -363,7 +363,7 @@ def test_what_is_not_counted_to_its_end_is_at_least_so_much(
 ) -> None:
     for n in range(8):
         add_table("orders", "eu", f"t{n}")
-    monkeypatch.setattr(blast, "PREVIEW", 9)
+    monkeypatch.setattr(blast_radius, "PREVIEW", 9)
     change_people = f"/metalakes/{ids['demo']}/people/change"
     for html in (
         grant(admin, ids["eu"], more="mia"),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from authz import asked
-from authz.use import writing
+from access.usage import writer
+from authz import usage_counter
 from frontend.pages import history
 from metalake.kinds import Kind
 from tests.demo import give
@@ -46,11 +46,11 @@ def test_who_used_it_is_shown(admin: Client, ids: Ids, settings: Any, monkeypatc
     at = f"/objects/{ids['sales']}/history"
     assert "Who used it" not in text(admin, at), "no record is made"
     settings.METALAKE_USE_DAYS = 90
-    monkeypatch.setattr(asked, "_listeners", [])
-    monkeypatch.setattr(writing, "_alone", writing.Writer())
-    asked.take()
+    monkeypatch.setattr(usage_counter, "_listeners", [])
+    monkeypatch.setattr(writer, "_alone", writer.Writer())
+    usage_counter.take()
     assert "Nobody asked for it." in text(admin, at)
-    writing.flush()
+    writer.flush()
     page = text(admin, at)
     assert "read access to leaf" in page and "complete until" in page
-    asked.take()
+    usage_counter.take()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from access.usage import dormancy
 from authz import snapshot
-from authz.use import dormancy
 from jobs.models import JobRun, Schedule
-from jobs.running import watching
+from jobs.running import runner
 from jobs.services import runs, templates
 from metalake.kinds import Kind
 from tests.demo import actor, add_member, add_user, give
@@ -58,7 +58,7 @@ def test_run_and_look(admin: Client, jobs: str) -> None:
     waiting = text(admin, f"{jobs}/runs/{run.pk}")
     assert "waits" in waiting and "Cancel the run" in waiting and "every 2s" in waiting
     assert "every 3s" in text(admin, jobs)
-    assert watching.work() == 1
+    assert runner.work() == 1
     ended = text(admin, f"{jobs}/runs/{run.pk}")
     assert "succeeded" in ended and "&lt;script&gt;alert(1)&lt;/script&gt; --second=x" in ended
     assert "Cancel the run" not in ended and "every 2s" not in ended and HOSTILE not in ended
@@ -69,7 +69,7 @@ def test_run_and_look(admin: Client, jobs: str) -> None:
 
 def test_progress_and_cancelling(admin: Client, jobs: str) -> None:
     admin.post(f"{jobs}/start?template=say", {"value-first": "1", "value-second": "2", "act": "run"})
-    run = watching.ledger.take()
+    run = runner.run_rows.take()
     assert run is not None
     runs.progress(actor("admin"), "demo", str(run.pk), 1500, 6000, "reading <b>")
     shown = text(admin, f"{jobs}/runs/{run.pk}")

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as some
 
-from frontend.drawing import Stop, flow
-from frontend.layers import Pair, layered
+from frontend.graph_layout import Pair, layered
+from frontend.svg import Stop, flow
 
 PAIRS = some.lists(some.tuples(some.integers(1, 9), some.integers(1, 9)), max_size=24)
 

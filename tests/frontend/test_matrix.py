@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.test import Client
 
-from authz.access.questions import MAX_QUESTIONS
+from access.explain.queries import MAX_QUESTIONS
 from tests.frontend.conftest import sign_in
 
 Ids = dict[str, int]

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from django.test import Client
 
-from authz.plans import undoing
+from access.plans import undo
 from authz.services import roles
 from metalake.kinds import Kind
 from tests.demo import actor, give
@@ -90,14 +90,14 @@ def test_an_undo_that_moved_is_shown_before_it_is_made(admin: Client, ids: Ids) 
     before = effective("mia", "lake", "orders", "eu")
     html = grant(admin, ids["eu"], more="mia")
     path, sent = undo_in(admin.get(apply(admin, ids["eu"], html, more="mia")["Location"]).content.decode())
-    plan_undo = undoing.plan_undo
+    plan_undo = undo.plan_undo
 
     def disturbed(*asked: Any) -> Any:
         planned = plan_undo(*asked)
         roles.unassign_roles(actor("admin"), "demo", "user", "mia", ["lake_orders_eu_reader"])
         return planned
 
-    with patch("frontend.pages.undoing.undoing.plan_undo", disturbed):
+    with patch("frontend.pages.undo.undoing.plan_undo", disturbed):
         answer = admin.post(path, sent)
     html = answer.content.decode()
     assert answer.status_code == 409 and "Undo it as of now?" in html

@@ -14,8 +14,8 @@ from catalogs.services import browsing
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
-from outside import refresh, schedule, watching
-from providers import lines, registry
+from outside import monitoring, refresh, schedule
+from providers import circuit_breaker, registry
 from tests.demo import actor, give
 from tests.frontend.conftest import add_outside, add_stuck_intent, find, sign_in
 from tests.frontend.test_pages import below, names
@@ -137,19 +137,19 @@ def test_the_connection_is_shown_as_this_server_saw_it(
     admin: Client, station: Located, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "not asked since this server started" in shown(admin, station)
-    line = lines.line_of(station.id)
+    line = circuit_breaker.line_of(station.id)
     line.note(answered=True)
     assert "answers</span>" in shown(admin, station)
     line.note(answered=False, error="Memory refused the connection.")
     page = shown(admin, station)
     assert "does not answer</span> since <local-time>" in page
     assert "1 call in a row failed. It said: Memory refused the connection." in page
-    for _ in range(lines.FAILURES):
+    for _ in range(circuit_breaker.FAILURES):
         line.note(answered=False, error="Memory refused the connection.")
     page = shown(admin, station)
     assert "does not answer</span> since <local-time>" in page
     assert "it is spared for 15 s more. It said: Memory refused the connection." in page
-    monkeypatch.setattr(lines, "COOL_DOWN", -1.0)
+    monkeypatch.setattr(circuit_breaker, "COOL_DOWN", -1.0)
     line.note(answered=False, error="Memory refused the connection.")
     assert "the next call is a trial" in shown(admin, station)
     line.note(answered=True)
@@ -160,12 +160,12 @@ def test_since_when_a_system_does_not_answer_is_the_first_call_that_failed(
     station: Located, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(lines.time, "monotonic", lambda: now)
-    line = lines.line_of(station.id)
+    monkeypatch.setattr(circuit_breaker.time, "monotonic", lambda: now)
+    line = circuit_breaker.line_of(station.id)
     for moment, answered in [(1000.0, False), (1060.0, True), (1100.0, False), (1160.0, False)]:
         now = moment
         line.note(answered=answered)
-    seen = watching.health_of(station.id)
+    seen = monitoring.health_of(station.id)
     assert seen.failing_since is not None and not seen.answers
     assert round((timezone.now() - seen.failing_since).total_seconds()) == 60
 
@@ -190,7 +190,7 @@ def test_the_schedule_is_shown(admin: Client, station: Located) -> None:
     row = Catalog.objects.get(pk=station.id)
     row.properties["refresh-interval"] = "7200"
     schedule.keep(row)
-    seen = watching.watch(actor("admin"), station).timetable
+    seen = monitoring.watch(actor("admin"), station).timetable
     assert seen and seen.next_at
     assert seen.every == 7200
     assert timedelta(minutes=119) < seen.next_at - timezone.now() <= timedelta(minutes=120)
@@ -315,7 +315,7 @@ def test_a_page_asks_its_system_once_for_tables_and_views(
     admin: Client, ids: Ids, world: World, monkeypatch: pytest.MonkeyPatch, ttl: str | None
 ) -> None:
     """They come in one listing there; the next page asks again, unless answers are good for some time."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     monkeypatch.setitem(registry.PROVIDERS, "viewing", "tests.providers.viewing:ViewingProvider")
     tower = add_outside(world, "tower", "viewing", **({"cache-ttl": ttl} if ttl else {}))
     world.put_view("weather", "gusts")

@@ -308,7 +308,7 @@ def test_the_search_leads_to_what_one_sees(ids: dict[str, int], admin: Client, r
 
 def test_guessing_names_leaves_the_search_of_objects(ids: dict[str, int], rita: Client) -> None:
     give("rita", Kind.SCHEMA, "lake.orders:eu", "manage_grants")
-    with patch("authz.callers.guessing.MISSES", 1):
+    with patch("authz.callers.enumeration.MISSES", 1):
         rita.get("/search?q=nobody-of-that-name")
         page = text(rita.get("/search?q=sales"))
     assert "Too many users, groups or roles" in page and f"/objects/{ids['sales']}" in page

@@ -10,7 +10,7 @@ from django.test import Client
 
 from authz.models import Group, Member, Role, User
 from authz.services import directory, owners, people, roles
-from authz.services.publishing import GroupUser, UserRole
+from authz.services.snapshot_changes import GroupUser, UserRole
 from metalake.kinds import Kind
 from tests.demo import actor, give
 from tests.frontend.conftest import add_schema, sign_in

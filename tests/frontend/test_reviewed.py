@@ -9,10 +9,10 @@ from datetime import timedelta
 from django.test import Client
 from django.utils import timezone
 
+from access.usage import review
+from access.usage.review import Finding, Report
 from authz import snapshot
 from authz.models import Grant, Role
-from authz.use import review
-from authz.use.review import Finding, Report
 from metalake.kinds import Kind
 from tests.demo import actor, add_member, add_user, give
 from tests.frontend.conftest import sign_in

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from django.template import engines
 
-from frontend.shown import shown, spelled
+from frontend.confusables import shown, spelled
 
 HONEST = [
     "lake.travel:nyc",

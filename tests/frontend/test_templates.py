@@ -58,7 +58,7 @@ def test_a_kind_without_an_icon_has_one() -> None:
 
 
 def test_a_path_is_drawn_with_its_names_as_text() -> None:
-    from frontend.drawing import Stop, path
+    from frontend.svg import Stop, path
 
     drawn = path([Stop("person", "<b>&\u200b", "ok"), Stop("table", "x" * 300, "bad")])
     assert drawn.count("<svg") == 2, "one for wide screens and one for narrow ones"

@@ -11,8 +11,8 @@ from django.test import Client
 
 from catalogs.services import schemas
 from frontend import highlighting
-from frontend.differences import lines_of
 from frontend.pages import view_versions
+from frontend.version_diff import lines_of
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from authz import writing
+from authz import transactions
 from catalogs.managed import pointers as managed_pointers
 from catalogs.managed import tables as managed_tables
 from catalogs.services import commits, tables
@@ -223,7 +223,7 @@ def test_who_may_commit(home: Caller, reader: Caller, member: Caller) -> None:
 
 def test_a_lost_race_starts_over(home: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another commit lands between reading and swapping: both changes are kept and the loser's file is gone."""
-    original = writing.write
+    original = transactions.write
     raced: list[bool] = []
 
     def race(actor: Any, act: Any, **more: Any) -> Any:

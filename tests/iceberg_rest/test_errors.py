@@ -8,7 +8,7 @@ import orjson
 import pytest
 from django.test import override_settings
 
-from formats.iceberg.updating import REFERENCE_TEXT
+from formats.iceberg.updates import REFERENCE_TEXT
 from iceberg_rest.errors import shape_of
 from metalake import errors
 from metalake.errors import MetalakeError

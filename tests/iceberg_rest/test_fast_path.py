@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 
 from authz import snapshot
-from metalake.server.fast import FastReads
 from metalake.statements import Row
+from server.http.hot_reads import FastReads
 from tests.authz.model import ALLOW, Grant, Party, Securable, User, World
 from tests.authz.worlds import random_world
 from tests.iceberg_rest.twins import Asked, Requests, Twins, Wired, change_something, read

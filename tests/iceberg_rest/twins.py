@@ -24,11 +24,11 @@ from iceberg_rest.wire import etag_of
 from metalake import wsgi
 from metalake.hierarchy import HierarchicalSchema
 from metalake.models import Metalake, Securable
-from metalake.server.answers import head
-from metalake.server.fast import FastReads
-from metalake.server.http_server import HttpServer
-from metalake.server.requests import Memory, Reader
 from providers.metadata_files import METADATA
+from server.http.hot_reads import FastReads
+from server.http.http_server import HttpServer
+from server.http.request_parser import Memory, Reader
+from server.http.responses import head
 from tests.authz.stored import STRIDE, Stored
 from tests.demo import PASSWORD
 from tests.iceberg_rest.world import basic

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jobs.models import JobRun, JobTemplate
-from jobs.running import watching
+from jobs.running import runner
 from metalake.errors import Invalid
-from metalake.protected import require_apart
+from metalake.protected_files import require_apart
 from tests.catalogs.callers import Answer, Caller
 from tests.jobs.bodies import RUNS, TEMPLATES, run, shell, spark
 from tests.jobs.conftest import SAYS, Write
@@ -67,7 +67,7 @@ def test_a_program_that_becomes_a_link(admin: Caller, named: Path, program: Writ
     outside = named.parent / "outside.sh"
     path.rename(outside)
     path.symlink_to(outside)
-    assert watching.work() == 1
+    assert runner.work() == 1
     ended = admin.get(f"{RUNS}/{job}")["job"]
     assert ended["status"] == "failed" and "link" in ended["error"]
     assert "link" in admin.post(RUNS, run()).message

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from jobs.running import watching
+from jobs.running import runner
 from tests.architecture.rooms import REPOSITORY
 from tests.catalogs.callers import Caller
 from tests.jobs.bodies import RUNS, SCHEDULES, TEMPLATES
@@ -24,7 +24,7 @@ def test_the_calls_of_the_page(admin: Caller, program: Write) -> None:
     template["jobTemplate"]["executable"] = program(text[1].replace("curl -s", "echo curl -s"), "greet.sh")
     assert admin.post(TEMPLATES, template).status == 200
     job: Any = admin.post(RUNS, run)["job"]
-    assert watching.work() == 1
+    assert runner.work() == 1
     assert admin.get(f"{RUNS}/{job['jobId']}")["job"]["status"] == "succeeded"
     said = admin.get(f"{RUNS}/{job['jobId']}/logs")["log"]["text"]
     assert said.startswith("Hello, Mia: curl -s -H Authorization: Bearer ******")

@@ -21,8 +21,8 @@ from authz.objects import find_object
 from authz.services import people, roles
 from jobs.definition import fill
 from jobs.models import JobRun, Schedule
-from jobs.running import ledger
-from jobs.running.turns import has_room, in_turn
+from jobs.running import run_rows
+from jobs.running.fair_share import has_room, in_turn
 from jobs.services import runs, schedules, templates
 from jobs.services.schedules import When
 from metalake.errors import Forbidden, Invalid
@@ -110,9 +110,9 @@ def test_a_template_with_a_new_owner_is_the_one_that_was_scheduled(admin: Caller
 def test_a_run_that_waits_runs_what_it_was_started_with(admin: Caller, mia: Caller, say: None) -> None:
     mia.post(RUNS, run(x="1"))
     admin.put(f"{TEMPLATES}/say", arguments("{{x}}", "--evil"))
-    waiting = ledger.take()
+    waiting = run_rows.take()
     assert waiting is not None
-    assert ledger.prepare(waiting, "/unused")[0].arguments[1:] == ["1"]
+    assert run_rows.prepare(waiting, "/unused")[0].arguments[1:] == ["1"]
 
 
 def test_a_run_alters_no_template_for_its_user(admin: Caller, mia: Caller, say: None) -> None:
@@ -155,12 +155,12 @@ def scheduling(who: Actor, name: str = "nightly") -> None:
 def run_of(name: str = "nightly") -> Actor:
     """As whom the next run of a schedule acts, by its token."""
     assert ring(name) == 1
-    waiting = ledger.take()
+    waiting = run_rows.take()
     assert waiting is not None
-    secret = ledger.prepare(waiting, "/unused")[1].own
+    secret = run_rows.prepare(waiting, "/unused")[1].own
     by = authenticate(f"Bearer {secret}")
-    assert ledger.actor_of(waiting).roles == by.roles
-    ledger.finish(waiting, JobRun.Status.SUCCEEDED, 0, "", None)
+    assert run_rows.actor_of(waiting).roles == by.roles
+    run_rows.finish(waiting, JobRun.Status.SUCCEEDED, 0, "", None)
     return by
 
 
@@ -217,13 +217,13 @@ def queued(metalake: str, user: str, count: int) -> None:
 
 
 def taken(count: int) -> list[tuple[str, str]]:
-    rows = [ledger.take() for _ in range(count)]
+    rows = [run_rows.take() for _ in range(count)]
     return [(row.metalake.name, row.user_name) for row in rows if row]
 
 
 def end_all() -> None:
     for row in JobRun.objects.filter(status=JobRun.Status.STARTED):
-        ledger.finish(row, JobRun.Status.SUCCEEDED, 0, "", None)
+        run_rows.finish(row, JobRun.Status.SUCCEEDED, 0, "", None)
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def test_a_full_metalake_is_asked_once_however_many_wait(other: None, settings: 
 def test_whose_turn_it_is_is_found_without_reading_all_runs(other: None) -> None:
     queued("demo", "admin", 1)
     with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
-        assert len(in_turn()) == 1 and has_room(Metalake.objects.get(name="demo").pk) and ledger.lose() == 0
+        assert len(in_turn()) == 1 and has_room(Metalake.objects.get(name="demo").pk) and run_rows.lose() == 0
         asked = [each["sql"] for each in captured if "jobs_jobrun" in each["sql"]]
         plans = [str(cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()) for sql in asked]
     assert len(plans) == 4 and all("SEARCH jobs_jobrun USING INDEX run_finished" in plan for plan in plans)

@@ -9,7 +9,7 @@ import pytest
 
 from authz.models import AuditEntry, Token
 from jobs.models import JobRun
-from jobs.running import sweeping, watching
+from jobs.running import cleanup, runner
 from metalake.kinds import Kind
 from metalake.models import Outbox
 from tests.catalogs.callers import Answer, Caller, update
@@ -28,7 +28,7 @@ def started(caller: Caller, template: str = "say", **conf: str) -> str:
 def ran(caller: Caller, template: str = "say", **conf: str) -> dict[str, Any]:
     """The job of a run that has ended."""
     job = started(caller, template, **conf)
-    assert watching.work() == 1
+    assert runner.work() == 1
     ended: dict[str, Any] = caller.get(f"{RUNS}/{job}")["job"]
     return ended
 
@@ -43,7 +43,7 @@ def test_it_works(admin: Caller, program: Write) -> None:
     queued = admin.post(RUNS, run(x="a b", y="$(id) 'c'"))["job"]
     assert queued["status"] == "queued" and queued["jobTemplateName"] == "say" and queued["audit"]["creator"] == "admin"
     assert Outbox.objects.filter(topic="job.run").count() == 1
-    assert watching.work() == 1
+    assert runner.work() == 1
     job = admin.get(f"{RUNS}/{queued['jobId']}")["job"]
     assert (job["status"], job["exitCode"]) == ("succeeded", 0) and job["queuedAt"] <= job["startedAt"]
     assert job["startedAt"] <= job["finishedAt"] and "error" not in job
@@ -51,7 +51,7 @@ def test_it_works(admin: Caller, program: Write) -> None:
     assert log == {"text": "said --x=a b $(id) 'c' $(id) 'c'\n", "offset": 0, "next": 33, "total": 33, "leftOut": 0}
     events = AuditEntry.objects.filter(kind="job").order_by("pk").values_list("event", "actor", "details__status")
     assert list(events) == [("job.queued", "admin", None), ("job.ended", "metalake", "succeeded")]
-    assert not watching.folder_of(int(job["jobId"])).exists()
+    assert not runner.folder_of(int(job["jobId"])).exists()
 
 
 def test_how_it_ends(admin: Caller, program: Write) -> None:
@@ -195,7 +195,7 @@ def test_runs_follow_a_renamed_template(admin: Caller, program: Write) -> None:
     job = started(admin)
     admin.put(f"{TEMPLATES}/say", update("rename", newName="tell"))
     assert [each["jobId"] for each in admin.get(f"{RUNS}?jobTemplateName=tell")["jobs"]] == [job]
-    assert watching.work() == 1 and admin.get(f"{RUNS}/{job}")["job"]["status"] == "succeeded"
+    assert runner.work() == 1 and admin.get(f"{RUNS}/{job}")["job"]["status"] == "succeeded"
 
 
 def test_rights_are_asked_again_at_the_start(admin: Caller, mia: Caller, program: Write) -> None:
@@ -203,7 +203,7 @@ def test_rights_are_asked_again_at_the_start(admin: Caller, mia: Caller, program
     admin.post(TEMPLATES, shell(program()))
     job = started(mia)
     admin.delete("metalakes/demo/roles/runner")
-    assert watching.work() == 1
+    assert runner.work() == 1
     ended = mia.get(f"{RUNS}/{job}")["job"]
     assert ended["status"] == "failed" and "may not run job" in ended["error"]
     assert not Token.objects.exists()
@@ -216,7 +216,7 @@ def test_cancelling_what_waits_and_what_has_ended(admin: Caller, program: Write)
     admin.post(TEMPLATES, shell(program()))
     job = started(admin)
     assert admin.post(f"{RUNS}/{job}", {})["job"]["status"] == "cancelled"
-    assert watching.work() == 0
+    assert runner.work() == 0
     ended = ran(admin)
     assert admin.post(f"{RUNS}/{ended['jobId']}")["job"] == ended
     assert AuditEntry.objects.filter(event="job.cancelled").count() == 1
@@ -230,7 +230,7 @@ def test_progress(admin: Caller, mia: Caller, program: Write) -> None:
     progress = {"done": 5, "total": 20, "stage": "reading"}
     waiting = admin.send("PUT", f"{RUNS}/{job}/progress", progress)
     assert waiting.error == (400, 1001, "IllegalArgumentException")
-    assert watching.ledger.take() is not None
+    assert runner.run_rows.take() is not None
     shown = admin.send("PUT", f"{RUNS}/{job}/progress", progress)["progress"]
     assert (shown["done"], shown["total"], shown["stage"], shown["status"]) == (5, 20, "reading", "started")
     assert shown["rate"] > 0 and shown["eta"] >= 0
@@ -246,9 +246,9 @@ def test_old_runs_are_forgotten(admin: Caller, program: Write, settings: Any) ->
     admin.post(TEMPLATES, shell(program()))
     old, new = ran(admin)["jobId"], ran(admin)["jobId"]
     JobRun.objects.filter(pk=old).update(finished_at="2020-01-01T00:00:00Z")
-    left = watching.folder_of(int(new))
+    left = runner.folder_of(int(new))
     (left / "work").mkdir(parents=True)
-    sweeping.sweep()
+    cleanup.sweep()
     assert [job["jobId"] for job in admin.get(RUNS)["jobs"]] == [new]
     assert not left.exists()
 
@@ -256,16 +256,16 @@ def test_old_runs_are_forgotten(admin: Caller, program: Write, settings: Any) ->
 def test_a_run_is_lost_when_its_lease_is_over(admin: Caller, program: Write) -> None:
     admin.post(TEMPLATES, shell(program()))
     job = started(admin)
-    run = watching.ledger.take()
+    run = runner.run_rows.take()
     assert run is not None
-    watching.ledger.prepare(run, "/")
-    sweeping.sweep()
+    runner.run_rows.prepare(run, "/")
+    cleanup.sweep()
     assert admin.get(f"{RUNS}/{job}")["job"]["status"] == "started"
     JobRun.objects.filter(pk=job).update(lease_until="2020-01-01T00:00:00Z")
-    sweeping.sweep()
+    cleanup.sweep()
     lost = admin.get(f"{RUNS}/{job}")["job"]
     assert lost["status"] == "failed" and "gone" in lost["error"]
     assert Token.objects.get().revoked_at is not None
-    with pytest.raises(watching.TakenOver):
-        watching.ledger.finish(run, "succeeded", 0, "", None)
+    with pytest.raises(runner.TakenOver):
+        runner.run_rows.finish(run, "succeeded", 0, "", None)
     assert str(os.getpid()) in JobRun.objects.get().worker

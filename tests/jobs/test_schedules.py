@@ -11,7 +11,7 @@ from django_celery_beat.models import PeriodicTask
 
 from authz.models import AuditEntry
 from jobs.models import JobRun, Schedule
-from jobs.running import watching
+from jobs.running import runner
 from jobs.services import schedules
 from jobs.services.schedules import When
 from metalake.kinds import Kind
@@ -49,7 +49,7 @@ def test_it_works(admin: Caller, say: None) -> None:
     assert (job["schedule"], job["audit"]["creator"], job["status"]) == ("nightly", "admin", "queued")
     assert ring() == 1 and JobRun.objects.count() == 1  # the first one has not ended
     assert admin.get(f"{SCHEDULES}/nightly")["schedule"]["lastFailure"] == schedules.NOT_ENDED
-    assert watching.work() == 1 and ring() == 1 and JobRun.objects.count() == 2
+    assert runner.work() == 1 and ring() == 1 and JobRun.objects.count() == 2
     assert "lastFailure" not in admin.get(f"{SCHEDULES}/nightly")["schedule"]
     assert admin.delete(f"{SCHEDULES}/nightly")["dropped"] is True
     assert admin.delete(f"{SCHEDULES}/nightly")["dropped"] is False
@@ -149,7 +149,7 @@ def test_it_runs_as_its_owner(admin: Caller, mia: Caller, say: None) -> None:
     assert ring() == 1
     (job,) = mia.get(RUNS)["jobs"]
     assert job["audit"]["creator"] == "mia"
-    watching.work()
+    runner.work()
     admin.delete("metalakes/demo/roles/runner")
     assert ring() == 1 and JobRun.objects.count() == 1
     assert "may not run job" in mia.get(f"{SCHEDULES}/nightly")["schedule"]["lastFailure"]

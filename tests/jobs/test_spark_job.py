@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from jobs.models import JobRun
-from jobs.running import watching
+from jobs.running import runner
 from jobs.running.processes import marked
 from tests.catalogs.callers import Caller
 from tests.jobs.bodies import RUNS, TEMPLATES, spark
@@ -51,15 +51,15 @@ def test_it_is_cancelled(admin: Caller, counts: None) -> None:
 
     def work() -> None:
         try:
-            watching.work()
+            runner.work()
         finally:
             connection.close()
 
     worker = threading.Thread(target=work)
     worker.start()
     assert eventually(lambda: "counted 10" in log_of(admin, job)["text"], 240)
-    assert len([pid for pid, of in marked(watching.MARK) if of == int(job)]) >= 2
+    assert len([pid for pid, of in marked(runner.MARK) if of == int(job)]) >= 2
     admin.post(f"{RUNS}/{job}")
     worker.join(120)
     assert JobRun.objects.get(pk=job).status == JobRun.Status.CANCELLED
-    assert not [pid for pid, of in marked(watching.MARK) if of == int(job)]
+    assert not [pid for pid, of in marked(runner.MARK) if of == int(job)]

@@ -10,7 +10,7 @@ from authz.models import Group, Token, User
 from authz.services import people, roles
 from authz.services.tokens import issue
 from jobs.models import JobRun
-from jobs.running import ledger
+from jobs.running import run_rows
 from metalake.kinds import Kind
 from metalake.models import Metalake, Securable
 from tests.catalogs.callers import Answer, Caller
@@ -90,7 +90,7 @@ def test_a_run_acts_with_the_roles_that_its_request_named(admin: Caller, mia: Ca
     for named, roles_then in ((None, None), ("runner", ["runner"])):
         headers = {} if named is None else {ACTIVE: named}
         job = JobRun.objects.get(pk=mia.post(RUNS, run(), **headers)["job"]["jobId"])
-        secrets = ledger.prepare(ledger.take() or job, "/unused")[1]
+        secrets = run_rows.prepare(run_rows.take() or job, "/unused")[1]
         mine = Token.objects.get(name=f"job {job.pk}")
         assert mine.standing["claimed"] == [] and (mine.standing["active"] is None) == (roles_then is None)
         refused = with_token(secrets.own, "metalakes/demo/catalogs", "reader")

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from metalake import addresses
-from metalake.addresses import client_of, counted, parse_proxies
+from metalake import client_address
+from metalake.client_address import client_of, counted, parse_proxies
 from metalake.errors import Invalid
 
 PROXIES = parse_proxies(["10.0.0.0/8", "fd00::/8"])
@@ -90,7 +90,7 @@ def test_a_setting_that_names_no_network(entry: str) -> None:
 
 
 def test_a_forgotten_setting_is_told_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "_has_warned", False)
+    monkeypatch.setattr(client_address, "_has_warned", False)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             client("192.0.2.1", **{X: "203.0.113.7"})

@@ -14,17 +14,17 @@ from threading import Thread
 
 import pytest
 
-from metalake import board
+from metalake import shared_memory
 from tests.waiting import eventually
 
 FORK = get_context("fork")  # as a server's processes come to be
 
 
 @pytest.fixture(autouse=True)
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> board.Board:
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> shared_memory.Board:
     """As after share()."""
-    made = board.Board(tmp_path)
-    monkeypatch.setattr(board, "_board", made)
+    made = shared_memory.Board(tmp_path)
+    monkeypatch.setattr(shared_memory, "_board", made)
     return made
 
 
@@ -59,7 +59,7 @@ def kill(process: BaseProcess) -> None:
 
 
 def test_places_are_held_by_all_processes_together_and_given_back_by_the_dead(fork: Callable[..., BaseProcess]) -> None:
-    places, others = board.Places("calls", 3), board.Places("other calls", 1)
+    places, others = shared_memory.Places("calls", 3), shared_memory.Places("other calls", 1)
     mine = places.take()
     other = fork(lambda: (places.take(), places.take()))
     assert mine == 0 and places.take() is None
@@ -73,7 +73,7 @@ def test_places_are_held_by_all_processes_together_and_given_back_by_the_dead(fo
 
 
 def test_a_place_that_another_process_leaves_is_waited_for(fork: Callable[..., BaseProcess]) -> None:
-    places = board.Places("hall", 1)
+    places = shared_memory.Places("hall", 1)
     assert places.take(patience=0.0) == 0
     places.leave(0)
     other = fork(places.take)
@@ -86,9 +86,9 @@ def test_a_place_that_another_process_leaves_is_waited_for(fork: Callable[..., B
     assert found == [0]
 
 
-def test_threads_of_one_process_do_not_share_a_place(shared: board.Board) -> None:
+def test_threads_of_one_process_do_not_share_a_place(shared: shared_memory.Board) -> None:
     """The kernel's locks are the process's; they alone would let every thread of it in."""
-    places = board.Places("calls", 16)
+    places = shared_memory.Places("calls", 16)
     taken: list[int | None] = []
     threads = [Thread(target=lambda: taken.append(places.take())) for _ in range(20)]
     for thread in threads:
@@ -99,7 +99,7 @@ def test_threads_of_one_process_do_not_share_a_place(shared: board.Board) -> Non
 
 
 def test_notes_are_everybodys(fork: Callable[..., BaseProcess]) -> None:
-    notes, others = board.Notes("lines"), board.Notes("refusals")
+    notes, others = shared_memory.Notes("lines"), shared_memory.Notes("refusals")
     notes["a"] = {"failures": 1}
 
     def change() -> None:
@@ -116,11 +116,11 @@ def test_notes_are_everybodys(fork: Callable[..., BaseProcess]) -> None:
 
 
 def test_turns_are_one_after_the_other() -> None:
-    notes = board.Notes("counts")
+    notes = shared_memory.Notes("counts")
 
     def count() -> None:
         for _ in range(200):
-            with board.turn():
+            with shared_memory.turn():
                 notes["a"] = notes.get("a", 0) + 1
 
     processes = [FORK.Process(target=count) for _ in range(4)]
@@ -132,19 +132,19 @@ def test_turns_are_one_after_the_other() -> None:
 
 
 def test_who_is_killed_in_a_turn_changed_nothing_and_blocks_nobody(fork: Callable[..., BaseProcess]) -> None:
-    notes = board.Notes("counts")
+    notes = shared_memory.Notes("counts")
     notes["a"] = notes["b"] = 0
 
     begun = []
 
     def stop_half_way() -> None:
-        begun.append(board.turn())
+        begun.append(shared_memory.turn())
         begun[0].__enter__()
         notes["a"] = 1
 
     other = fork(stop_half_way)
     assert notes["a"] == 0, "who only reads waits for nobody"
-    with pytest.raises(board.Unavailable):
+    with pytest.raises(shared_memory.Unavailable):
         notes["b"] = 1
     kill(other)
     notes["b"] = 1
@@ -152,12 +152,12 @@ def test_who_is_killed_in_a_turn_changed_nothing_and_blocks_nobody(fork: Callabl
 
 
 def test_kills_at_any_moment_leave_what_was_whole() -> None:
-    notes = board.Notes("pairs")
+    notes = shared_memory.Notes("pairs")
     notes["left"] = notes["right"] = 0
 
     def write() -> None:
         while True:
-            with board.turn():
+            with shared_memory.turn():
                 number = notes["left"] + 1
                 notes["left"] = number
                 notes["right"] = number
@@ -168,17 +168,17 @@ def test_kills_at_any_moment_leave_what_was_whole() -> None:
         before = notes["left"]
         assert eventually(lambda before=before: notes["left"] > before + 3)  # type: ignore[misc]
         kill(process)
-        with board.turn():
+        with shared_memory.turn():
             assert notes["left"] == notes["right"]
 
 
 def test_a_turn_that_fails_changes_nothing() -> None:
-    notes = board.Notes("counts")
-    with pytest.raises(ZeroDivisionError), board.turn():
+    notes = shared_memory.Notes("counts")
+    with pytest.raises(ZeroDivisionError), shared_memory.turn():
         notes["a"] = 1
-        with board.turn():
+        with shared_memory.turn():
             notes["b"] = 1 // 0
-    with board.turn():
+    with shared_memory.turn():
         assert not notes
 
 
@@ -186,26 +186,26 @@ def test_who_comes_takes_the_seat_of_one_that_went(fork: Callable[..., BaseProce
     seats = FORK.Array("i", 4)
 
     def sit(place: int) -> Callable[[], None]:
-        return lambda: seats.__setitem__(place, board.seat())
+        return lambda: seats.__setitem__(place, shared_memory.seat())
 
     first, _ = fork(sit(0)), fork(sit(1))
-    assert (seats[0], seats[1], board.seat(), board.seat()) == (0, 1, 2, 2)
+    assert (seats[0], seats[1], shared_memory.seat(), shared_memory.seat()) == (0, 1, 2, 2)
     kill(first)
     fork(sit(2))
     assert seats[2] == 0
 
 
 def test_a_process_of_its_own_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "_board", board.Board())
-    places, notes = board.Places("calls", 1), board.Notes("lines")
-    assert (places.take(), places.take(), board.folder()) == (0, None, None)
+    monkeypatch.setattr(shared_memory, "_board", shared_memory.Board())
+    places, notes = shared_memory.Places("calls", 1), shared_memory.Notes("lines")
+    assert (places.take(), places.take(), shared_memory.folder()) == (0, None, None)
     notes["a"] = 1
     assert dict(notes) == {"a": 1}
 
 
 def test_the_folder_is_private_and_goes_with_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "HOMES", (tmp_path,))
-    abandoned, young, foreign = (tmp_path / f"{board.PREFIX}{name}" for name in ("old", "young", "kept"))
+    monkeypatch.setattr(shared_memory, "HOMES", (tmp_path,))
+    abandoned, young, foreign = (tmp_path / f"{shared_memory.PREFIX}{name}" for name in ("old", "young", "kept"))
     for each in (abandoned, young, foreign):
         each.mkdir()
     (abandoned / "notes").touch()
@@ -216,16 +216,16 @@ def test_the_folder_is_private_and_goes_with_the_server(tmp_path: Path, monkeypa
     made = FORK.Queue()
 
     def serve() -> None:
-        made.put(str(board.share()))
+        made.put(str(shared_memory.share()))
         signal.pause()
 
     server = FORK.Process(target=serve)
     server.start()
     own = Path(made.get(timeout=30))
     assert own.stat().st_mode & 0o777 == 0o700
-    assert {each.name for each in tmp_path.glob(f"{board.PREFIX}*")} == {own.name, young.name, foreign.name}
+    assert {each.name for each in tmp_path.glob(f"{shared_memory.PREFIX}*")} == {own.name, young.name, foreign.name}
     kill(server)
     os.utime(own, (time.time() - 3600,) * 2)
-    board._remove_abandoned(tmp_path)
+    shared_memory._remove_abandoned(tmp_path)
     assert not own.exists(), "what a server that was killed left is removed by the next"
     os.close(held)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from django.test import Client, RequestFactory
 
+from access.plans import file as plan_file
 from authz import snapshot
 from authz.callers.identity import actor_of
 from authz.models import User
-from authz.plans import file as plan_file
 from benchmarks.http import basic
 from catalogs.services import catalogs, metalakes
 from iceberg_rest.wire import Commit

@@ -28,9 +28,9 @@ from psycopg.errors import lookup
 from authz import snapshot
 from authz.actor import NOBODY, Actor
 from authz.models import AuditEntry, User
-from authz.writing import write
+from authz.transactions import write
 from catalogs.services import browsing
-from metalake import causes, refusals
+from metalake import database_errors, refusal_audit
 from metalake.errors import Forbidden, MetalakeError, OutcomeUnknown, StoreUnavailable
 from metalake.logs import note_failure
 from metalake.models import Outbox
@@ -129,16 +129,16 @@ def test_who_waited_for_a_lock_may_come_back(caplog: pytest.LogCaptureFixture) -
 @pytest.mark.django_db(transaction=True)
 def test_a_note_of_a_refusal_waits_for_no_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is counted, and told when there is a turn: others' limits are as they were."""
-    monkeypatch.setattr(refusals, "BRIEFLY", 0.05)
+    monkeypatch.setattr(refusal_audit, "BRIEFLY", 0.05)
     monkeypatch.setattr(settings, "METALAKE_LIMITS", settings.METALAKE_LIMITS._replace(lock=1e6))
     only_on("sqlite")
-    refusals.forget()
+    refusal_audit.forget()
     with held_elsewhere():
-        refusals.refused("mia", "GET /x", Forbidden("No."))
+        refusal_audit.refused("mia", "GET /x", Forbidden("No."))
         assert not AuditEntry.objects.exists()
         assert run_sql("PRAGMA busy_timeout") == [(1_000_000_000,)]
     connection.close()
-    refusals.flush(everything=True)
+    refusal_audit.flush(everything=True)
     assert AuditEntry.objects.get().details["more"] == 1
 
 
@@ -244,7 +244,7 @@ def test_too_many_clients_leave_their_reason(caplog: pytest.LogCaptureFixture) -
         with pytest.raises(MetalakeError) as told:
             write(Actor(NOBODY, "nobody", snapshot.latest()), leave_a_row, holds=None)
     except OperationalError as failure:
-        told_as = causes.unavailable(failure)
+        told_as = database_errors.unavailable(failure)
         assert told_as is not None
         assert "[too many connections (OperationalError): " in logged(told_as, caplog)
     else:
@@ -281,9 +281,9 @@ def of(driver: Exception, wrapped: type[Exception] = OperationalError) -> Except
     ],
 )
 def test_each_cause_has_its_name(failure: Exception, name: str) -> None:
-    cause = causes.cause_of(failure)
+    cause = database_errors.cause_of(failure)
     assert cause is not None and cause.name == name
-    assert not causes.is_undone(failure), "nothing says that the commit was answered"
+    assert not database_errors.is_undone(failure), "nothing says that the commit was answered"
 
 
 @pytest.mark.parametrize(
@@ -291,15 +291,17 @@ def test_each_cause_has_its_name(failure: Exception, name: str) -> None:
     [of(lookup("23505")("Key (a)=(7)"), IntegrityError), of(lookup("XX000")("x"), InternalError), KeyError("x")],
 )
 def test_a_fault_of_ours_is_no_failure_of_the_database(fault: Exception) -> None:
-    assert causes.unavailable(fault) is None
-    assert "7" not in causes.log_text(fault)
+    assert database_errors.unavailable(fault) is None
+    assert "7" not in database_errors.log_text(fault)
 
 
 def test_the_log_has_one_line_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.DATABASES["default"], "PASSWORD", "correct horse")
-    said = causes.log_text(of(psycopg.OperationalError("connection failed: password=correct horse\n\tDETAIL: (7)")))
+    said = database_errors.log_text(
+        of(psycopg.OperationalError("connection failed: password=correct horse\n\tDETAIL: (7)"))
+    )
     assert said == "no connection (OperationalError): connection failed: password=******"
-    assert causes.log_text(DatabaseError("values (7)")) == "DatabaseError"
+    assert database_errors.log_text(DatabaseError("values (7)")) == "DatabaseError"
 
 
 @pytest.mark.django_db

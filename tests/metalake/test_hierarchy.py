@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metalake.errors import Invalid
+from metalake.full_names import dotted, undotted
 from metalake.hierarchy import (
     CONTROL,
     MAX_DEPTH,
@@ -28,7 +29,6 @@ from metalake.hierarchy import (
     encode_segment,
     split_logical,
 )
-from metalake.names import dotted, undotted
 from tests.profiles import weighing
 
 ROUND_TRIPS = 100_000

@@ -9,10 +9,10 @@ from threading import Thread
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from metalake import hooks
+from metalake import listeners
 from metalake.blocking import BeginAgain, may_block, short_reads
-from metalake.hooks import Notice, Outcome
 from metalake.kinds import Kind
+from metalake.listeners import Notice, Outcome
 from tests.catalogs.callers import Caller as Native
 from tests.demo import add_member, give, make_demo
 from tests.iceberg_rest.world import COLUMNS
@@ -29,8 +29,8 @@ def notices(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Notice]]:
     """What a listener learns from now on, in a metalake `demo` whose owner is `admin`."""
     make_demo()
     heard: list[Notice] = []
-    monkeypatch.setattr(hooks, "listeners", ())
-    hooks.listen(heard.append)
+    monkeypatch.setattr(listeners, "listeners", ())
+    listeners.listen(heard.append)
     yield heard
     for before, after in zip(heard[::2], heard[1::2], strict=True):
         assert before.outcome is None and after.outcome is not None, "each beginning has its end"
@@ -153,8 +153,8 @@ def test_a_listener_that_fails_or_waits_changes_no_answer(
     assert Native("admin").get(LAKE).status == 200
     last: list[Notice] = []
     for listener in (fails, waits, alters, last.append, last.append):
-        hooks.listen(listener)
-    with caplog.at_level(logging.ERROR, "metalake.hooks"), short_reads():
+        listeners.listen(listener)
+    with caplog.at_level(logging.ERROR, "metalake.listeners"), short_reads():
         answer = Iceberg("admin").get("namespaces")
     assert answer.status == 200
     for listener in (fails, waits, alters):
@@ -174,19 +174,19 @@ def test_listeners_in_several_threads(notices: list[Notice]) -> None:
 
 
 def hooks_of(operation: str) -> None:
-    with hooks.announcing("native", operation) as announcer:
+    with listeners.announcing("native", operation) as announcer:
         announcer.begins("admin", {"metalake": "demo"})
         announcer.answers(200)
 
 
 def test_listeners_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "listeners", ())
-    hooks.listen_to_names(["tests.metalake.test_hooks.endings", "tests.metalake.test_hooks.endings"])
-    assert [listener.__qualname__ for listener in hooks.listeners] == ["endings"]
+    monkeypatch.setattr(listeners, "listeners", ())
+    listeners.listen_to_names(["tests.metalake.test_hooks.endings", "tests.metalake.test_hooks.endings"])
+    assert [listener.__qualname__ for listener in listeners.listeners] == ["endings"]
     for name, reason in (("nowhere.at.all", "cannot be imported"), ("tests.metalake.test_hooks.NYC", "be called")):
         with pytest.raises(ImproperlyConfigured, match=f"METALAKE_LISTENERS: {name} .*{reason}"):
-            hooks.listen_to_names([name])
+            listeners.listen_to_names([name])
 
 
 def test_nobody_listens_unless_asked() -> None:
-    assert hooks.listeners == ()
+    assert listeners.listeners == ()

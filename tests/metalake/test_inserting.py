@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from authz.models import AuditEntry, User
 from catalogs.models import Table
-from metalake import inserting
-from metalake.inserting import insert
+from metalake import bulk_insert
+from metalake.bulk_insert import insert
 from metalake.kinds import Kind
 from metalake.models import Outbox, Securable
 
@@ -55,7 +55,7 @@ def test_a_row_of_a_model_that_extends_another_goes_to_both() -> None:
 
 
 def test_more_rows_than_go_into_a_statement_are_all_inserted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inserting, "AT_ONCE", 3)
+    monkeypatch.setattr(bulk_insert, "AT_ONCE", 3)
     insert((AuditEntry, [entry(number) for number in range(10)]), (Outbox, [Outbox(topic="none", payload={})] * 4))
     assert [row.details["n"] for row in AuditEntry.objects.order_by("id")] == list(range(10))
     assert Outbox.objects.filter(topic="none").count() == 4

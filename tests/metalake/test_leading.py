@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from metalake.leading import LEADER, Bell, Turn
+from metalake.leader_election import LEADER, Bell, Turn
 from tests.catalogs.racing import NATIVE, Client
 from tests.servers import REPOSITORY, MetalakeServer, StartMetalake, prepare
 from tests.shared import kill_group
@@ -22,7 +22,7 @@ from tests.waiting import eventually
 TAKES = """
 import os, sys, time
 from pathlib import Path
-from metalake.leading import Turn
+from metalake.leader_election import Turn
 turn = Turn(Path(sys.argv[1]))
 print(turn.is_mine(), flush=True)
 if sys.argv[2] == "forks" and os.fork():

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, RequestFactory
 from prometheus_client import REGISTRY
 
-from metalake.targets import read_target, wire_of
+from metalake.request_target import read_target, wire_of
 
 
 @pytest.mark.parametrize(

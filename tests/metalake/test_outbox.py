@@ -17,10 +17,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from metalake import outbox
-from metalake.draining import Drainer
 from metalake.events import Event, follow_up, record
-from metalake.leading import Turn
+from metalake.leader_election import Turn
 from metalake.models import Outbox
+from server.background import Drainer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]

@@ -67,10 +67,10 @@ def test_the_parent_of_a_server_has_no_connection_thread_or_arrow(start_metalake
 
 
 def test_what_is_frozen_is_no_garbage_s_business() -> None:
-    from metalake import preloading
+    from server import preload
 
     try:
-        preloading.freeze()
+        preload.freeze()
         assert gc.get_freeze_count() > 10_000
     finally:
         gc.unfreeze()

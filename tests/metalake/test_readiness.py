@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from metalake import readiness
+from server import readiness
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db(transaction=True)]

@@ -12,8 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
 from benchmarks.http import basic
-from metalake.context import request_id
-from metalake.middleware import Wire
+from metalake.request_context import request_id
+from server.middleware import Wire
 from tests.servers import MetalakeServer
 
 WIRES = ["/api/nothing", "/iceberg/demo/v1/nothing/here/at/all", "/configs/more", "/health/more", "/metrics/more"]
@@ -111,8 +111,8 @@ def test_a_page_that_is_not_there_is_told_in_html(client: Client) -> None:
     ("path", "broken"),
     [
         ("/iceberg/demo/v1/config", "iceberg_rest.routes.authenticate"),
-        ("/api/version", "metalake.health.commit"),
-        ("/metrics", "metalake.health.generate_latest"),
+        ("/api/version", "server.health.commit"),
+        ("/metrics", "server.health.generate_latest"),
     ],
 )
 def test_a_failure_of_ours_is_told_in_json_without_its_cause(

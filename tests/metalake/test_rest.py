@@ -13,8 +13,8 @@ from rest_framework.settings import api_settings
 from authz.callers import identity
 from metalake.bodies import read_json
 from metalake.errors import Invalid, OutcomeUnknown
+from metalake.request_target import decode
 from metalake.rest.exceptions import error_response, render_error
-from metalake.targets import decode
 
 
 @pytest.mark.parametrize(

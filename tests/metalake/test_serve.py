@@ -18,8 +18,8 @@ import psutil
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from metalake.listening import address, why_not
-from metalake.management.commands.serve import hints
+from metalake.bind_address import address, why_not
+from server.management.commands.serve import hints
 from tests.catalogs.racing import NATIVE, Client
 from tests.servers import ADMIN_PASSWORD, REPOSITORY, MetalakeServer, StartMetalake, prepare
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import pytest
 
-from metalake.surface import LARGEST, Surface
+from metalake.interfaces import LARGEST, Surface
 
 
 class Readable(Surface):

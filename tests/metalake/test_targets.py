@@ -16,8 +16,8 @@ from django.urls import URLPattern, get_resolver
 from authz.models import User
 from benchmarks.http import basic
 from metalake.errors import Invalid
-from metalake.targets import PAGES, WIRES, parse_prefix, read_target, require_host, require_one_wire, wire_of
-from metalake.targets import without_prefix as _without
+from metalake.request_target import PAGES, WIRES, parse_prefix, read_target, require_host, require_one_wire, wire_of
+from metalake.request_target import without_prefix as _without
 from tests.servers import MetalakeServer
 from tests.waiting import eventually
 

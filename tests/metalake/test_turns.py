@@ -17,8 +17,8 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
-from metalake.sqlite import base, turns
-from metalake.sqlite.turns import Processes, WriteTurn
+from metalake.sqlite import base, write_queue
+from metalake.sqlite.write_queue import Processes, WriteTurn
 from tests.waiting import eventually
 
 WAIT = 0.3  # seconds that a transaction of these tests waits
@@ -144,7 +144,7 @@ def test_who_waits_longest_is_next(store: list[base.DatabaseWrapper]) -> None:
 
 OTHER = """
 import sys, time
-from metalake.sqlite.turns import Processes
+from metalake.sqlite.write_queue import Processes
 turns = Processes(sys.argv[1])
 for line in sys.stdin:
     if line == "take\\n":
@@ -206,7 +206,7 @@ def test_what_a_killed_process_had_is_free(tmp_path: Path) -> None:
 def test_threads_write_one_after_the_other_until_another_process_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stint: float, order: list[str]
 ) -> None:
-    monkeypatch.setattr(turns, "STINT", stint)
+    monkeypatch.setattr(write_queue, "STINT", stint)
     store, served = tmp_path / "store", list[str]()
     turn = WriteTurn(str(store))
     assert turn.take(0)

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from benchmarks.http import basic
-from metalake import refusals
-from providers import lines
+from metalake import refusal_audit
+from providers import circuit_breaker as lines
 from tests.catalogs.test_hanging_storage import Silence
 from tests.connections import clients_of
 from tests.ports import free_port
@@ -134,8 +134,8 @@ def test_bounds_and_figures_are_the_server_s_and_outlive_a_process(start: Callab
     assert eventually(lambda: refuses(server)), "a proxy is to learn at once that it should ask another node"
     server.stop()
     rows = audit(server, "access.refused")
-    assert sum("why" in row for row in rows) == refusals.ROWS
-    assert [row["more"] for row in rows if "more" in row] == [32 - refusals.ROWS], "also what the dead had counted"
+    assert sum("why" in row for row in rows) == refusal_audit.ROWS
+    assert [row["more"] for row in rows if "more" in row] == [32 - refusal_audit.ROWS], "also what the dead had counted"
     assert [row["wrong"] for row in audit(server, "sign_in.refused")] == [4]
 
 

@@ -10,7 +10,7 @@ from celery.worker import state
 from django.core.management import call_command
 
 from metalake.celery import app
-from metalake.management.commands import worker
+from server.management.commands import worker
 
 
 @pytest.mark.django_db

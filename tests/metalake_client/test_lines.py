@@ -9,8 +9,8 @@ import pytest
 
 from metalake_client.cli import output
 from metalake_client.cli.app import main
+from metalake_client.cli.command_line import FORMER
 from metalake_client.cli.kinds import PEOPLE
-from metalake_client.cli.lines import FORMER
 from tests.metalake_client.gcli import Gcli
 from tests.metalake_client.stand_in import StandIn
 from tests.metalake_client.test_completion import completed

@@ -11,7 +11,7 @@ import pytest
 import typer
 import yaml
 
-from metalake_client.cli import families
+from metalake_client.cli import groups
 from metalake_client.cli.app import app
 from metalake_client.cli.kinds import KINDS
 from tests.metalake_client.gcli import Gcli
@@ -20,7 +20,7 @@ from tests.servers import REPOSITORY, MetalakeServer
 
 PROGRAM = (sys.executable, "-m", "metalake_client")
 CATALOGS = "GET /api/metalakes/m/catalogs"
-FAMILIES = (*KINDS, *families.FAMILIES)
+FAMILIES = (*KINDS, *groups.FAMILIES)
 
 
 def test_help_names_every_family(alone: Gcli) -> None:

@@ -17,7 +17,7 @@ from authz.models import AuditEntry, User
 from catalogs.services import catalogs
 from metalake.kinds import Kind
 from outside import steps
-from providers import lines, registry, remote
+from providers import circuit_breaker, registry, remote
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin, mia, otto  # noqa: F401 (fixtures)
 from tests.demo import give
@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture
 def actor(admin: Caller, world: World, tmp_path: Path) -> Actor:  # noqa: F811
     """The owner of both catalogs; `flat` has a world of its own and lets schemas lie inside schemas here."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     made = actor_of(User.objects.get(username="admin"))
     catalogs.create_catalog(made, "demo", "deep", "relational", "memory", None, {"world": str(world.path)})
     flat = {"world": str(tmp_path / "flat.json"), "nested-namespaces": "true"}
@@ -74,7 +74,7 @@ def views_bench(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Bench:
     """A catalog for Mia whose system, in memory, has views of its own."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     monkeypatch.setitem(registry.PROVIDERS, "memory-views", "tests.providers.viewing:ViewingProvider")
     outside = MemoryWithViews(world)
     return _registered("views", outside, {"world": str(world.path)}, _in_haste(monkeypatch))

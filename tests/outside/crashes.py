@@ -20,12 +20,12 @@ from authz import snapshot
 from authz.models import AuditEntry
 from catalogs.models import Intent
 from catalogs.services import schemas, tables
-from metalake.context import request_id
 from metalake.errors import MetalakeError, NotFound, OutcomeUnknown
 from metalake.hierarchy import HierarchicalSchema
 from metalake.lineage import Address
-from outside import steps, sweeping
-from providers import lines, remote
+from metalake.request_context import request_id
+from outside import recovery, steps
+from providers import circuit_breaker, remote
 from tests.emptying import Tables
 from tests.faults import Faults
 from tests.outside.invariants import check_invariants
@@ -173,7 +173,7 @@ def recover(bench: Bench, cell: Cell) -> Told:
         faults.fail_from(0)
         for _ in range(2):
             lapse()
-            sweeping.sweep()
+            recovery.sweep()
     bench.outside.heal()
     leave_no_call()
     if Intent.objects.filter(state__in=Intent.LIVE).exists():
@@ -183,7 +183,7 @@ def recover(bench: Bench, cell: Cell) -> Told:
     _set(faults, cell.sweeper_faults)
     try:
         with stopping(cell.sweeper_killed_at) as told.points, calling(faults, cell.seconds):
-            sweeping.sweep()
+            recovery.sweep()
     except Killed:
         told.was_killed = True
     told.was_spoilt, told.requests = faults.is_used_up, faults.stop_listening()
@@ -195,9 +195,9 @@ def recover(bench: Bench, cell: Cell) -> Told:
 
 def leave_no_call() -> None:
     """Of calls that nobody waits for any more, and of what was learnt of a system that was in trouble."""
-    for line in lines._lines.values():
+    for line in circuit_breaker._lines.values():
         line.pool.shutdown()
-    lines.forget_all()
+    circuit_breaker.forget_all()
 
 
 def look_around(bench: Bench) -> None:
@@ -225,8 +225,8 @@ def lapse() -> None:
 def settle_all(rounds: int = 20) -> None:
     for _ in range(rounds):
         lapse()
-        taken, goes_on = sweeping.sweep(), bool(sweeping._swept)  # on a slow machine a sweep does not wait for all
-        assert eventually(lambda: not sweeping._swept)
+        taken, goes_on = recovery.sweep(), bool(recovery._swept)  # on a slow machine a sweep does not wait for all
+        assert eventually(lambda: not recovery._swept)
         if not (taken or goes_on):
             return
     raise AssertionError(f"never settled: {list(Intent.objects.exclude(lease_until=None))}")
@@ -300,7 +300,7 @@ def prepared(bench: Bench, write: Write) -> State:
     state, rows, copy = bench.prepared.get(write, (None, None, None))
     if copy:
         snapshot.forget()
-        lines.forget_all()
+        circuit_breaker.forget_all()
         Tables.as_migrated.restore(rows)
         bench.outside.put_back(copy)
         return state

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from providers.answers import digest
+from providers.remote_objects import digest
 from tests.catalogs.callers import Answer, Caller
 from tests.providers.world import LEVELS, World
 

@@ -16,10 +16,10 @@ class Hasty(AppConfig):
     name = "tests.outside.hasty"
 
     def ready(self) -> None:
-        from metalake import draining
-        from outside import comparing, intents, steps, workers
+        from outside import intents, listing_diff, steps, worker_calls
+        from server import background
 
-        draining.ROUND = 2.0
-        workers.PATIENCE, workers.GLANCE = PATIENCE, 1
+        background.ROUND = 2.0
+        worker_calls.PATIENCE, worker_calls.GLANCE = PATIENCE, 1
         intents.LEASE = steps.LEASE = timedelta(seconds=PATIENCE + 3)
-        comparing.LEASE = timedelta(seconds=6)
+        listing_diff.LEASE = timedelta(seconds=6)

@@ -7,7 +7,7 @@ from collections import Counter
 from authz.models import AuditEntry, Grant
 from catalogs.lookup import by_id
 from catalogs.models import Intent, LocationClaim, Mirror, Reservation, Table
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from metalake.kinds import LEAVES, Kind
 from metalake.models import Securable
 from tests.outside.outside import is_foreign

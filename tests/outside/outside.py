@@ -23,10 +23,10 @@ from hive_metastore.ttypes import (
 )
 
 from formats.iceberg import builder, files, storage
-from providers.answers import Remote, digest
 from providers.hive.objects import DDL_TIME, partition_of, schema_of, table_of
 from providers.hive.objects import hive_table as hive_table_of
-from providers.hive_like.meaning import MARKER
+from providers.hive_like.parameters import MARKER
+from providers.remote_objects import Remote, digest
 from tests.faults import Faults
 from tests.glue import Apply, Fault, Glue, Rule
 from tests.hms import HiveMetastore

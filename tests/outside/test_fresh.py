@@ -21,9 +21,9 @@ from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
 from metalake.privileges import Privilege
-from outside import mirror, reading, refresh
-from providers import lines, remote
-from providers.answers import Page, Remote, digest
+from outside import mirror, reads, refresh
+from providers import circuit_breaker, remote
+from providers.remote_objects import Page, Remote, digest
 from tests.catalogs.callers import Caller
 from tests.demo import give
 from tests.providers import world as world_module
@@ -307,7 +307,7 @@ def test_a_system_that_failed_says_nothing_of_the_one_that_takes_its_place(
     for _ in range(3):
         with pytest.raises(ProviderUnavailable):
             tables.load_table(actor, Address(metalake="demo", catalog="deep", schema="shop", leaf="sales"))
-    assert lines.line_of(Catalog.objects.get(name="deep").pk).is_open
+    assert circuit_breaker.line_of(Catalog.objects.get(name="deep").pk).is_open
     point_to(admin, other)
     assert columns(admin.get(SALES)) == ["zzz"]
 
@@ -356,7 +356,7 @@ def test_many_that_were_dropped_outside_are_shown_no_more(actor: Actor, admin: C
 def test_what_leads_to_schemas_that_are_there_and_what_was_just_made_is_shown(
     actor: Actor, admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "LOOKS", 0)
+    monkeypatch.setattr(reads, "LOOKS", 0)
     for levels in (("a",), ("a", "b"), ("a", "b", "c"), ("gone",), ("gone", "too")):
         world.put_schema(*levels)
     assert names(admin.get(SCHEMAS)) == ["a", "gone"]
@@ -379,7 +379,7 @@ def test_a_listing_that_hides_rows_is_cut_after_it_hid_them(
         world.put_schema(name)
     assert names(admin.get(SCHEMAS)) == ["a", "b", "c", "d"]
     age()
-    monkeypatch.setattr(reading, "LOOKS", 0)
+    monkeypatch.setattr(reads, "LOOKS", 0)
     world.drop("a")
     world.drop("b")
     listed = schemas.list_schemas(actor, Address(metalake="demo", catalog="deep"), limit=1)

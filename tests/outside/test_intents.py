@@ -12,9 +12,9 @@ from django.utils import timezone
 from authz.actor import Actor
 from catalogs.models import Intent, Schema
 from catalogs.services import schemas
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from metalake.errors import AlreadyExists, Conflict, OutcomeUnknown, ProviderBusy, ProviderUnavailable
-from outside import intents, sweeping
+from outside import intents, recovery
 from tests.outside.crashes import killed_at, settle_all
 from tests.outside.writes import BY_NAME, Bench
 
@@ -58,7 +58,7 @@ def test_a_message_that_comes_after_the_sweeper_does_nothing(bench: Bench) -> No
 def test_an_intent_that_runs_is_not_swept(bench: Bench) -> None:
     intent = killed_at("promised", lambda: bench.make_schema("sales"))
     Intent.objects.update(lease_until=timezone.now() + timedelta(minutes=1))
-    assert sweeping.sweep() == 0
+    assert recovery.sweep() == 0
     assert Intent.objects.get().fence == intent.fence
 
 

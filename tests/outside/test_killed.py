@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from catalogs.models import Intent
-from outside import sweeping
+from outside import recovery
 from tests.outside.crashes import ended, prepared, settle_all, undisturbed
 from tests.outside.writes import EVERY_WRITE, IN_GLUE, IN_HIVE, WRITES, Bench, Write
 from tests.servers import REPOSITORY
@@ -70,7 +70,7 @@ def kill_at(bench: Bench, write: Write, point: str, *, is_forward: bool) -> None
     victim = Victim(write, told.points.index(point))
     victim.go_on()
     assert victim.died()
-    assert sweeping.sweep() == 0, "its lease is not over"
+    assert recovery.sweep() == 0, "its lease is not over"
     settle_all()
     state = ended(bench, write, before, after).state
     assert state == (Intent.State.COMMITTED if is_forward else Intent.State.ABORTED)

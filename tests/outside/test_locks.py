@@ -10,7 +10,7 @@ from django.db import connection
 from authz.actor import Actor
 from catalogs.models import Intent
 from catalogs.services import catalogs, schemas, tables
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from formats.native.tables import CreateTableRequest, SetProperty
 from metalake.errors import NotFound
 from metalake.lineage import Address

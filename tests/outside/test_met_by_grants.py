@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from authz.actor import Actor
-from authz.services.entries import Ask
+from authz.services.grant_entries import Ask
 from authz.services.roles import create_role
-from catalogs.services import finding
+from catalogs.services import resolution
 from metalake.errors import Invalid, NotFound, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.models import Securable
@@ -139,7 +139,7 @@ def test_many_unknown_names_are_few_calls(unmet: World, admin: Caller, actor: Ac
     with pytest.raises(ProviderBusy, match="Send it again"):
         create_role(actor, "demo", "new", {}, asks(*known, *unknown))
     listed = 41 // 3 + 1
-    assert asked(unmet) - before <= listed + finding.LOOKS + 2 * finding.MOST_CONTAINERS
+    assert asked(unmet) - before <= listed + resolution.LOOKS + 2 * resolution.MOST_CONTAINERS
     assert all(map(is_known, (name.partition(".")[2] for name in known)))
     refused = admin.post(f"{M}/access/plan", file_of(*known, *unknown))
     assert refused.status == 404 and "none0" in refused.message, "what was asked for and is not there"
@@ -156,8 +156,8 @@ def test_names_that_stay_unasked_are_no_missing_ones(
         create_role(actor, "demo", "new", {}, names)
     create_role(actor, "demo", "new", {}, names)
     ticks = iter(range(100))
-    monkeypatch.setattr(finding, "monotonic", lambda: next(ticks))
-    monkeypatch.setattr(finding, "SECONDS", 2)
+    monkeypatch.setattr(resolution, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(resolution, "SECONDS", 2)
     for number in range(10):
         unmet.put_table("s0", f"u{number}")
     before = asked(unmet)
@@ -172,7 +172,7 @@ def test_a_listing_ends_in_time_and_a_recent_one_serves(
     for number in range(30):
         unmet.put_table("flights", f"day{number:02}")
     names = asks(*(f"flights.day{number:02}" for number in range(30)))
-    monkeypatch.setattr(finding, "monotonic", lambda: time.monotonic() - finding.SECONDS)
+    monkeypatch.setattr(resolution, "monotonic", lambda: time.monotonic() - resolution.SECONDS)
     with pytest.raises(ProviderTimeout, match=r"Catalog deep: .* end of list_tables in time"):
         create_role(actor, "demo", "new", {}, names)
     assert unmet.calls("list_tables") == 1

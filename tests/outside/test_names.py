@@ -10,7 +10,7 @@ import pytest
 from authz.actor import Actor
 from catalogs.models import Catalog, Mirror, Tombstone
 from catalogs.services import catalogs
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from metalake.errors import ProviderUnavailable
 from metalake.models import Securable
 from outside import refresh

@@ -9,7 +9,7 @@ import pytest
 from catalogs.models import Intent, Mirror, RefreshRun, Reservation
 from metalake.errors import Invalid
 from outside import refresh
-from providers import nul
+from providers import nul_characters
 from tests.catalogs.callers import Caller, update
 from tests.outside.crashes import settle_all
 from tests.outside.writes import Bench
@@ -73,7 +73,7 @@ def test_a_walk_comes_by_it(odd: Bench) -> None:
     assert ended is not None
     assert ended.state == RefreshRun.State.DONE, ended.error
     kept = Mirror.objects.get(wire_name="delays").definition["properties"]
-    assert kept == {NULL_FORMAT: nul.STAND_IN, f"k{nul.STAND_IN}": "v"}
+    assert kept == {NULL_FORMAT: nul_characters.STAND_IN, f"k{nul_characters.STAND_IN}": "v"}
 
 
 def test_a_schema_of_others_on_the_way_to_ours(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from authz.models import AuditEntry
 from catalogs.models import Intent, Reservation
-from metalake.context import request_id
+from metalake.request_context import request_id
 from outside import intents
 from tests.outside.crashes import killed_at, settle_all
 from tests.outside.invariants import check_invariants

@@ -22,7 +22,7 @@ from authz.actor import Actor
 from authz.models import User
 from catalogs.models import Catalog, RefreshRun
 from metalake.models import Securable
-from outside import comparing, refresh, schedule
+from outside import listing_diff, refresh, schedule
 from tests.catalogs.callers import Caller
 from tests.outside.crashes import Killed, stopping
 from tests.outside.writes import Bench
@@ -95,7 +95,7 @@ def test_each_answer_renews_the_lease(deep: Catalog, world: World, monkeypatch: 
         RefreshRun.objects.filter(state=RefreshRun.State.RUNNING).update(lease_until=timezone.now())
         return False
 
-    monkeypatch.setattr(comparing, "bury_if_gone", takes_long)
+    monkeypatch.setattr(listing_diff, "bury_if_gone", takes_long)
     run = refresh.carry_on(refresh.begin(deep.pk, here=True).pk)
     assert run is not None and (run.state, run.dropped) == (RefreshRun.State.DONE, 0)
     assert run.lease_until > timezone.now() + timedelta(seconds=90)

@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from catalogs.models import Catalog, Intent, RefreshRun, Tombstone
 from metalake.models import Securable
-from outside import refresh, steps, sweeping
-from providers import lines, remote
+from outside import recovery, refresh, steps
+from providers import circuit_breaker, remote
 from providers.glue.mapping import table_input
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
@@ -87,7 +87,7 @@ WRITES = (
 @pytest.fixture
 def aws(admin: Caller, glue: Glue, monkeypatch: pytest.MonkeyPatch) -> Glue:  # noqa: F811
     """The catalog `aws`, whose answers are good for an hour and were just given."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     glue.create_bucket("lake")
     glue.client().create_database(DatabaseInput={"Name": "flights"})
     for table in tables_of_engines():
@@ -120,8 +120,8 @@ def held(glue: Glue) -> dict[str, set[str]]:
     return {name: {table["Name"] for table in client.get_tables(DatabaseName=name)["TableList"]} for name in databases}
 
 
-def line() -> lines.Line:
-    return lines.line_of(Catalog.objects.get(name="aws").pk)
+def line() -> circuit_breaker.Line:
+    return circuit_breaker.line_of(Catalog.objects.get(name="aws").pk)
 
 
 def comes_back(answer: Any) -> bool:
@@ -161,7 +161,7 @@ def test_throttling_begins_in_the_middle_of_a_write(aws: Glue, no_pauses: None) 
     assert made.status_code == 504 and "not known yet" in told(made), made.content
     assert "late" in held(aws)["flights"] and "late" not in names(TABLES)
     lapse()
-    sweeping.sweep()
+    recovery.sweep()
     assert Intent.objects.get(verb="create_table").state == Intent.State.OPEN
     assert mirror_is_read()
     aws.heal()
@@ -223,13 +223,13 @@ def test_a_minute_of_throttling(aws: Glue, monkeypatch: pytest.MonkeyPatch) -> N
         answers = [ask("GET", READS[asked % 3]), ask(*WRITES[asked % 4])]
         assert all(answer.status_code in (503, 409) for answer in answers), [each.content for each in answers]
         assert mirror_is_read()
-        sweeping.sweep()
+        recovery.sweep()
         asked += 1
     assert asked > 5 and not line().is_open
     aws.heal()
     until = time.monotonic() + 60
     while Intent.objects.exclude(lease_until=None).exists() and time.monotonic() < until:
-        sweeping.sweep()
+        recovery.sweep()
         time.sleep(1)
     assert Intent.objects.get(verb="create_table").state == Intent.State.COMMITTED
     walking.join(60)
@@ -269,7 +269,7 @@ def test_keys_expire_in_the_middle_of_a_write(aws: Glue, no_pauses: None, among:
     aws.fail("GetTable", Fault.EXPIRED, times=None)
     assert ask("POST", among, {"name": "late", **made}).status_code == 504
     lapse()
-    sweeping.sweep()
+    recovery.sweep()
     intent = Intent.objects.get()
     assert intent.state == Intent.State.OPEN and "have expired" in intent.last_failure
     aws.heal()

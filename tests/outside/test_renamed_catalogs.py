@@ -11,7 +11,7 @@ from authz.actor import Actor
 from catalogs.lookup import by_id
 from catalogs.models import Intent, Schema
 from catalogs.services import catalogs, schemas
-from catalogs.services.removal import remove
+from catalogs.services.cascade import remove
 from outside import steps
 from tests.catalogs.callers import Caller, update
 from tests.outside.crashes import killed_at, settle_all

@@ -15,7 +15,7 @@ from metalake.errors import ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Securable
-from providers.answers import Page
+from providers.remote_objects import Page
 from tests.catalogs.callers import Caller
 from tests.demo import give
 from tests.providers.memory import MemoryTables

@@ -11,7 +11,7 @@ import pytest
 from authz.actor import Actor
 from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, commits, schemas, tables
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from formats.iceberg import builder, files, metadata_json, storage
 from formats.native.tables import AddColumn
 from metalake.errors import (
@@ -25,7 +25,7 @@ from metalake.errors import (
 )
 from metalake.kinds import Kind
 from outside import intents, steps
-from providers.answers import Remote
+from providers.remote_objects import Remote
 from providers.verbs import VERBS
 from tests.demo import give
 from tests.outside.crashes import Cell, ended, perform, prepared, settle_all, undisturbed

@@ -17,8 +17,8 @@ from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs, tables
 from metalake.errors import InUse, NotFound, ProviderUnavailable
 from metalake.models import Securable
-from outside import intents, steps, sweeping
-from providers import lines, registry
+from outside import intents, recovery, steps
+from providers import circuit_breaker, registry
 from tests.outside.crashes import killed_at, lapse, settle_all
 from tests.outside.invariants import check_invariants
 from tests.outside.writes import Bench
@@ -47,7 +47,7 @@ def test_no_bad_intent_stops_the_sweeper(
 
     monkeypatch.setattr(steps.vault, "properties_of", opened)
     lapse()
-    assert sweeping.sweep() == 4
+    assert recovery.sweep() == 4
     states = dict(Intent.objects.values_list("in_catalog__name", "state"))
     assert states == {"deep": Intent.State.OPEN, "flat": Intent.State.COMMITTED}
     assert "does not open" in Intent.objects.get(pk=sealed.pk).last_failure
@@ -55,12 +55,12 @@ def test_no_bad_intent_stops_the_sweeper(
     with monkeypatch.context() as patch:
         patch.delitem(registry.PROVIDERS, "memory")
         lapse()
-        assert sweeping.sweep() == 3
+        assert recovery.sweep() == 3
         assert "no provider" in Intent.objects.get(pk=gone.pk).last_failure
     with monkeypatch.context() as patch:
         patch.setattr(steps.outcomes, "outcome_of", lambda *told: _bug() if told[3] == str(broken.pk) else real(*told))
         lapse()
-        assert sweeping.sweep() == 3
+        assert recovery.sweep() == 3
     assert Intent.objects.get(pk=broken.pk).last_failure == "ZeroDivisionError"
     assert Intent.objects.filter(state=Intent.State.COMMITTED).count() == 3
     assert "secret-in-a-bug" not in Intent.objects.get(pk=broken.pk).last_failure
@@ -76,8 +76,8 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
     pauses = []
     for _ in range(intents.MAX_ATTEMPTS):
         lapse()
-        lines.forget_all()
-        assert sweeping.sweep() == 1
+        circuit_breaker.forget_all()
+        assert recovery.sweep() == 1
         due = Intent.objects.get().lease_until
         assert due is not None
         pauses.append(round((due - timezone.now()).total_seconds()))
@@ -85,12 +85,12 @@ def test_what_never_settles_waits_for_an_operator(bench: Bench) -> None:
     intent = Intent.objects.get()
     assert intent.state == Intent.State.STUCK
     lapse()
-    assert sweeping.sweep() == 0
+    assert recovery.sweep() == 0
     assert Reservation.objects.filter(name="sales").exists(), "its name is free though nobody knows what is there"
     bench.world.heal()
-    lines.forget_all()
+    circuit_breaker.forget_all()
     assert tables.list_tables(bench.actor, bench.ident("hr")).names == []
-    sweeping.retry(intent)
+    recovery.retry(intent)
     settle_all()
     assert Intent.objects.get().state == Intent.State.COMMITTED
     assert bench.audited()["schema.created"] == 1
@@ -105,8 +105,8 @@ def late(bench: Bench) -> Intent:
     bench.world.fail("load_schema", *["down"] * 99)
     for _ in range(intents.MAX_ATTEMPTS + 3):
         lapse()
-        lines.forget_all()
-        assert sweeping.sweep() == 1
+        circuit_breaker.forget_all()
+        assert recovery.sweep() == 1
     return Intent.objects.get()
 
 
@@ -119,33 +119,33 @@ def test_what_is_late_is_looked_for_until_the_system_answers(bench: Bench, late:
     assert not any(line.startswith("metalake_writes_stuck{") and not line.endswith(" 0.0") for line in told)
     Intent.objects.update(attempts=10_000)
     lapse()
-    sweeping.sweep()
+    recovery.sweep()
     assert Intent.objects.get().last_failure, "no number of tries is too large for a pause"
     bench.world.heal()
-    lines.forget_all()
+    circuit_breaker.forget_all()
     lapse()
-    assert sweeping.sweep() == 1
+    assert recovery.sweep() == 1
     assert (Intent.objects.get().state, Intent.objects.get().lease_until) == (Intent.State.ABORTED, None)
     assert AuditEntry.objects.filter(event="intent.aborted").count() == 1
 
 
 def test_somebody_may_decide_on_what_is_late(bench: Bench, late: Intent) -> None:
     before = late.lease_until
-    sweeping.retry(late)
+    recovery.retry(late)
     late.refresh_from_db()
     assert before and late.lease_until and late.lease_until < before
     assert (late.state, late.attempts) == (Intent.State.ABORTED, 1)
-    sweeping.give_up_by_operator(late, "olga")
+    recovery.give_up_by_operator(late, "olga")
     ended = Intent.objects.get()
     assert (ended.state, ended.lease_until) == (Intent.State.ABORTED, None)
     lapse()
-    assert sweeping.sweep() == 0
+    assert recovery.sweep() == 0
 
 
 def test_what_an_older_version_left_stuck_though_it_was_aborted_is_taken_up(bench: Bench, late: Intent) -> None:
     Intent.objects.update(state=Intent.State.STUCK)
     bench.world.heal()
-    lines.forget_all()
+    circuit_breaker.forget_all()
     settle_all()
     assert (Intent.objects.get().state, Intent.objects.get().lease_until) == (Intent.State.ABORTED, None)
 
@@ -179,8 +179,8 @@ def test_what_ended_long_ago_is_forgotten(bench: Bench) -> None:
     bench.make_schema("sales")
     bench.make_schema("flights")
     old = Intent.objects.earliest("created_at")
-    Intent.objects.filter(pk=old.pk).update(ended_at=timezone.now() - sweeping.RETENTION - timedelta(minutes=1))
-    sweeping.sweep()
+    Intent.objects.filter(pk=old.pk).update(ended_at=timezone.now() - recovery.RETENTION - timedelta(minutes=1))
+    recovery.sweep()
     assert Intent.objects.get().pk != old.pk
 
 

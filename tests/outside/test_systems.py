@@ -15,7 +15,7 @@ from authz.models import User
 from authz.services import owners, people
 from catalogs.models import Catalog
 from catalogs.services import catalogs, metalakes
-from catalogs.services.changes import Alteration
+from catalogs.services.alterations import Alteration
 from metalake.errors import Conflict, Forbidden, Invalid, ProviderUnavailable
 from metalake.kinds import Kind
 from providers.glue.client import GlueClient

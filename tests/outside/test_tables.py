@@ -12,7 +12,7 @@ from authz.models import AuditEntry, Grant, User
 from catalogs import lookup
 from catalogs.models import Mirror, Tombstone
 from catalogs.services import catalogs
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from formats.hive.tables import HiveTable
 from metalake.kinds import Kind
 from metalake.lineage import Address
@@ -21,9 +21,9 @@ from outside import mirror
 from outside import tables as external
 from outside.listing import describe
 from outside.mirror_schemas import meet_schemas
-from outside.reading import LOOKS
-from providers.answers import Remote
-from providers.hive_like.meaning import formats_in
+from outside.reads import LOOKS
+from providers.hive_like.parameters import formats_in
+from providers.remote_objects import Remote
 from tests.catalogs.callers import Caller
 from tests.demo import give
 from tests.providers.world import World

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from catalogs.models import Catalog, Intent
-from outside import steps, sweeping
+from outside import recovery, steps
 from tests.outside.crashes import killed_at, lapse, settle_all
 from tests.outside.writes import Bench
 from tests.waiting import eventually
@@ -37,11 +37,11 @@ class Hanging:
 @pytest.fixture
 def hanging(benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
     """Its sweep is not waited for."""
-    monkeypatch.setattr(sweeping, "ROUND", 0.1)
+    monkeypatch.setattr(recovery, "ROUND", 0.1)
     held = Hanging(monkeypatch)
     yield held
     held.let_go.set()
-    assert eventually(lambda: not sweeping._swept)
+    assert eventually(lambda: not recovery._swept)
 
 
 def state_of(intent: Intent) -> str:
@@ -52,15 +52,15 @@ def test_one_that_hangs_holds_up_no_other(benches: dict[str, Bench], hanging: Ha
     stuck = [killed_at("after 0", partial(benches["deep"].make_schema, name)) for name in ("sales", "hangars", "crews")]
     first = killed_at("after 0", lambda: benches["flat"].make_schema("sales"))
     lapse()
-    sweeping.sweep()
+    recovery.sweep()
     assert eventually(lambda: state_of(first) == "committed")
     assert hanging.asked.wait(60)
     second = killed_at("after 0", lambda: benches["flat"].make_schema("flights"))
-    sweeping.sweep()
+    recovery.sweep()
     assert eventually(lambda: state_of(second) == "committed")
     assert {state_of(intent) for intent in stuck} == {"open"}
     hanging.let_go.set()
-    assert eventually(lambda: not sweeping._swept)
+    assert eventually(lambda: not recovery._swept)
     settle_all()
     assert {state_of(intent) for intent in stuck} == {"committed"}
 
@@ -69,18 +69,18 @@ def test_a_catalog_has_one_sweeper_at_a_time(benches: dict[str, Bench], hanging:
     for name in ("sales", "flights"):
         killed_at("after 0", partial(benches["deep"].make_schema, name))
     lapse()
-    sweeping.sweep()
+    recovery.sweep()
     assert hanging.asked.wait(60)
     fences = list(Intent.objects.order_by("pk").values_list("fence", flat=True))
     lapse()
-    sweeping.sweep()
+    recovery.sweep()
     assert list(Intent.objects.order_by("pk").values_list("fence", flat=True)) == fences
 
 
 def test_who_is_slow_leaves_its_place(benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch) -> None:
     """After its turn, whatever is left of it: the next round goes on."""
-    monkeypatch.setattr(sweeping, "TURN", -1.0)
+    monkeypatch.setattr(recovery, "TURN", -1.0)
     killed_at("after 0", lambda: benches["deep"].make_schema("sales"))
-    assert sweeping.sweep() == 0
+    assert recovery.sweep() == 0
     monkeypatch.undo()
-    assert sweeping.sweep() == 1
+    assert recovery.sweep() == 1

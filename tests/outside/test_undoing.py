@@ -13,7 +13,7 @@ from catalogs.services import schemas
 from metalake.errors import Forbidden, NotFound, OutcomeUnknown
 from metalake.kinds import Kind
 from metalake.models import Securable
-from outside import intents, sweeping
+from outside import intents, recovery
 from tests.demo import give
 from tests.outside.crashes import Killed, killed_at, lapse, settle_all, stopping
 from tests.outside.writes import BY_NAME, Bench
@@ -122,7 +122,7 @@ def test_that_something_is_left_survives_a_crash(bench: Bench, actor: Actor) -> 
     revoke(actor)
     lapse()
     with pytest.raises(Killed), stopping(8):  # the second step is marked as left
-        sweeping.sweep()
+        recovery.sweep()
     assert [each["status"] for each in Intent.objects.get().steps] == ["done", "left", "undone"]
     settle_all()
     assert Intent.objects.get().state == Intent.State.RESIDUE
@@ -132,7 +132,7 @@ def test_that_a_call_may_be_late_survives_a_crash(bench: Bench) -> None:
     bench.world.fail("create_schema", "", "dropped")
     killed_at("undoing 0", lambda: bench.make_schema("sales:emea"))
     assert [each["status"] for each in Intent.objects.get().steps] == ["done", "undone"]
-    sweeping.sweep()
+    recovery.sweep()
     intent = Intent.objects.get()
     assert intent.state == Intent.State.ABORTED
     assert intent.lease_until is not None, "nobody looks for what arrives late"
@@ -148,7 +148,7 @@ def test_the_copy_is_kept_where_the_drop_may_still_arrive(benches: dict[str, Ben
         write.act(bench)
     for _ in range(2):
         lapse()
-        sweeping.sweep()
+        recovery.sweep()
         assert "flights.late" in bench.world.tables()
     settle_all()
     assert bench.world.tables() == {"hr.staff", "flights.late"}

@@ -11,7 +11,7 @@ from catalogs.models import Intent, Reservation
 from catalogs.services import catalogs
 from metalake.errors import AlreadyExists, OutcomeUnknown, ProviderUnavailable
 from metalake.models import Securable
-from outside import sweeping
+from outside import recovery
 from providers import registry
 from tests.outside.crashes import killed_at, settle_all
 from tests.outside.outside import Memory
@@ -48,10 +48,10 @@ def test_a_creation_whose_answer_is_lost_waits_for_a_decision(bare: Bench) -> No
     assert state() == Intent.State.STUCK and Reservation.objects.exists()
     assert bare.world.tables() >= {"flights.delays"}, "nobody knows whether it is ours to take back"
     assert not Securable.objects.filter(name="delays").exists()
-    sweeping.retry(stuck)
-    sweeping.sweep()
+    recovery.retry(stuck)
+    recovery.sweep()
     assert state() == Intent.State.STUCK
-    sweeping.give_up_by_operator(Intent.objects.get(pk=stuck.pk), "otto")
+    recovery.give_up_by_operator(Intent.objects.get(pk=stuck.pk), "otto")
     assert state() == Intent.State.RESIDUE and not Reservation.objects.exists()
     assert bare.world.tables() >= {"flights.delays"}
 
@@ -74,11 +74,11 @@ def test_what_arrives_after_that_is_not_taken_back(bare: Bench) -> None:
         CREATE.act(bare)
     bare.world.put_table("flights", "delays")
     Intent.objects.update(lease_until="2000-01-01T00:00:00Z")
-    sweeping.sweep()
+    recovery.sweep()
     assert bare.world.tables() >= {"flights.delays"}
-    waiting = sweeping.undecided().get()
-    sweeping.give_up_by_operator(waiting, "otto")
-    assert not sweeping.undecided().exists()
+    waiting = recovery.undecided().get()
+    recovery.give_up_by_operator(waiting, "otto")
+    assert not recovery.undecided().exists()
 
 
 def test_a_refusal_is_believed(bare: Bench) -> None:

@@ -15,7 +15,7 @@ from authz.models import AuditEntry
 from catalogs.models import Intent, Schema
 from catalogs.services import schemas, tables
 from metalake.errors import AlreadyExists, Conflict, MetalakeError, OutcomeUnknown, ProviderUnavailable
-from outside import intents, steps, sweeping
+from outside import intents, recovery, steps
 from tests.catalogs.racing import together
 from tests.outside.crashes import Killed, ended, lapse, prepared, settle_all, stopping, undisturbed
 from tests.outside.invariants import check_invariants
@@ -48,7 +48,7 @@ class Sleeper:
         assert self.asleep.wait(30)
 
     def _run(self, bench: Bench, write: Write) -> None:
-        from metalake.context import request_id
+        from metalake.request_context import request_id
 
         request_id.set("a-request-of-mia")
         try:
@@ -97,7 +97,7 @@ def test_what_a_sleeper_makes_after_all_is_removed(bench: Bench, monkeypatch: py
     ended(bench, TABLE, before, after)
     assert sleeper.wake() is not None
     assert bench.there() == after.there, "the late call was not made: this test is for nothing"
-    assert sweeping.sweep() == 1, "the sleeper noticed and told the sweeper at once"
+    assert recovery.sweep() == 1, "the sleeper noticed and told the sweeper at once"
     assert ended(bench, TABLE, before, after).state == Intent.State.ABORTED
 
 
@@ -130,7 +130,7 @@ def test_a_call_that_arrives_late_is_undone(bench: Bench, write: Write) -> None:
     assert intent.lease_until - intent.ended_at == intents.LATE
     if write is TABLE:  # what the late schema would lie in is gone by then
         assert eventually(lambda: bench.there() == after.there)
-    assert sweeping.sweep() == 0, "not before it may have arrived"
+    assert recovery.sweep() == 0, "not before it may have arrived"
     settle_all()
     AuditEntry.objects.filter(request_id="").update(request_id="a-request-of-mia")
     ended(bench, write, before, after)
@@ -153,7 +153,7 @@ def test_two_sweepers_share_the_work(bench: Bench, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(steps, "point", meet)
     catalog, now = Intent.objects.values_list("in_catalog_id", flat=True)[0], timezone.now()
-    taken = together([lambda: sweeping._sweep_catalog(catalog, now)] * 2)  # of two servers
+    taken = together([lambda: recovery._sweep_catalog(catalog, now)] * 2)  # of two servers
     assert sum(taken) == len(names)
     assert min(taken) > 0
     assert {intent.state for intent in Intent.objects.all()} == {Intent.State.COMMITTED}

@@ -26,7 +26,7 @@ from tests.outside.writes import EVERY_WRITE, REQUEST, Bench  # noqa: E402
 
 
 def main(number: str, at: str) -> None:
-    from metalake.context import request_id
+    from metalake.request_context import request_id
 
     write = EVERY_WRITE[int(number)]
     request_id.set(REQUEST)

@@ -16,8 +16,8 @@ from authz.models import AuditEntry, User
 from catalogs.lookup import by_id, find
 from catalogs.models import Intent, Mirror, Schema
 from catalogs.services import commits, schemas, tables
-from catalogs.services.changes import Alteration
-from catalogs.services.removal import remove
+from catalogs.services.alterations import Alteration
+from catalogs.services.cascade import remove
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest, SetProperty
 from formats.native.views import CreateViewRequest
@@ -26,7 +26,7 @@ from metalake.lineage import Address
 from metalake.models import Securable
 from outside import partitions
 from outside import tables as external
-from providers import lines
+from providers import circuit_breaker
 from tests.outside.outside import FOREIGN, IN_EVERY_METASTORE, Memory, Metastore, Outside, is_foreign
 from tests.providers.world import World
 from views_mgmt.services import views
@@ -98,7 +98,7 @@ class Bench:
             with transaction.atomic():
                 remove(found)
         self.outside.reset()
-        lines.forget_all()
+        circuit_breaker.forget_all()
 
     # What is there, but for what others made and the markers.
 

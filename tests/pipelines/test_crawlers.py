@@ -19,18 +19,18 @@ from hive_metastore.ttypes import (
 
 from metalake.errors import Invalid
 from metalake_client.failures import Failure
-from pipelines.crawling import hive
-from pipelines.crawling.glue import crawler as glue_crawler
-from pipelines.crawling.systems import SYSTEMS, Entry, Unavailable, as_stored, patiently, system_of
+from pipelines.crawlers import hive
+from pipelines.crawlers.glue import crawler as glue_crawler
+from pipelines.crawlers.systems import SYSTEMS, Entry, Unavailable, as_stored, patiently, system_of
 from pipelines.harvest import with_secrets
-from pipelines.sealed import KEY_FILE, sealed
-from providers import nul
-from providers.answers import Remote
+from pipelines.sealed_secrets import KEY_FILE, sealed
+from providers import nul_characters
 from providers.glue.deliveries import delivered_database as glue_database
 from providers.glue.deliveries import delivered_table as glue_table
 from providers.glue.provider import GlueProvider
 from providers.hive.deliveries import delivered_database, delivered_table
 from providers.hive.objects import schema_of, table_of
+from providers.remote_objects import Remote
 from tests.glue import Glue
 
 
@@ -48,12 +48,12 @@ def tables() -> list[Table]:
 
 
 def stored(remote: Remote) -> Remote:
-    return Remote(**nul.as_stored(remote.as_json()))
+    return Remote(**nul_characters.as_stored(remote.as_json()))
 
 
 def row_of(each: Entry, read: Any) -> Remote:
     """The row of what is delivered, which the crawler itself would leave out from then on."""
-    remote = read(nul.as_sent(as_stored(each.content)))
+    remote = read(nul_characters.as_sent(as_stored(each.content)))
     assert (each.name, each.identity) == (remote.name, remote.identity)
     assert each.version in (remote.version, "")
     return stored(remote)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from authz.access.rules import operation_rules
+from access.explain.rules import operation_rules
 from authz.operations import OPERATIONS
 from pipelines.review.grants import ALLOW, DENY, Given, Needs, Used, idle, last_use
-from pipelines.review.world import World
+from pipelines.review.state import World
 
 LAKE, SALES, ORDERS = (1, 2), (1, 2, 3), (1, 2, 3, 4)
 NEEDS = {row["operation"]: Needs.of(row) for row in operation_rules()}

@@ -7,9 +7,9 @@ from collections import defaultdict
 
 import pytest
 
+from access.explain.reach import fits
+from access.explain.rules import rules
 from authz import policy
-from authz.access.reach import fits
-from authz.access.rules import rules
 from authz.actor import Actor
 from authz.snapshot import Snapshot, mask_of
 from metalake.kinds import Kind, grantable_on

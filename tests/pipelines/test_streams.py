@@ -15,7 +15,7 @@ import pytest
 from metalake_client import rest
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
-from pipelines import streams
+from pipelines import ndjson_streams
 
 HEAD = {"metalake": "acme", "id": 1, "place": 9}
 LINKS = [{"topic": "user_roles", "place": 0, "holder": holder, "has": [5]} for holder in (7, 8)]
@@ -68,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "PAUSE", 0.0)
+    monkeypatch.setattr(ndjson_streams, "PAUSE", 0.0)
     monkeypatch.setattr(rest, "LINES_AT_ONCE", 8)  # of what broke off, the last such part is lost
 
 
@@ -88,7 +88,7 @@ def serving(breaks: list[int], kind: type[Breaking] = Breaking) -> Iterator[Brea
 def test_the_same_lines_come_once(breaks: list[int]) -> None:
     with serving(breaks) as server:
         client = Client(f"http://127.0.0.1:{server.server_port}", token="t", timeout=10)
-        lines = list(streams.state_of(client, "acme", "2026-01-01T00:00:00Z"))
+        lines = list(ndjson_streams.state_of(client, "acme", "2026-01-01T00:00:00Z"))
         assert lines == [HEAD, *LINKS, *THINGS]
         assert server.asked[0] == {"asOf": "2026-01-01T00:00:00Z"}
         assert all(asked["place"] == "9" and "asOf" not in asked for asked in server.asked[1:])
@@ -100,7 +100,7 @@ def test_the_audit_goes_on_with_its_first_place(breaks: list[int], monkeypatch: 
     monkeypatch.setattr(_Audit, "rows", rows)
     with serving(breaks, _Audit) as server:
         client = Client(f"http://127.0.0.1:{server.server_port}", token="t", timeout=10)
-        assert list(streams.audit_of(client, "acme", 2)) == [HEAD, *rows]
+        assert list(ndjson_streams.audit_of(client, "acme", 2)) == [HEAD, *rows]
         assert server.asked[0] == {"after": "2"}
         assert all(asked["place"] == "9" for asked in server.asked[2:])
 
@@ -109,5 +109,5 @@ def test_who_never_answers_whole_is_given_up() -> None:
     with serving([1] * 20) as server:
         client = Client(f"http://127.0.0.1:{server.server_port}", token="t", timeout=10)
         with pytest.raises(Failure, match="broke off") as given_up:
-            list(streams.state_of(client, "acme"))
+            list(ndjson_streams.state_of(client, "acme"))
         assert given_up.value.exit_code is Exit.UNREACHABLE

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Remote
 from providers.base import Offer
+from providers.remote_objects import Json, Levels, Remote
 from providers.stores import CannotTell, Ending, Outcome, Read
 from tests.providers.flat import FlatMemoryProvider, FlatMemoryTables
 

@@ -19,8 +19,8 @@ from formats.native.changes import as_json, of_schema
 from formats.native.tables import CreateTableRequest, SetProperty, UpdateComment
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound, Unsupported
 from metalake.kinds import Kind
-from providers.answers import Levels, NewTable, Page, Remote
 from providers.base import Provider
+from providers.remote_objects import Levels, NewTable, Page, Remote
 from providers.stores import CannotTell, Outcome
 from tests.names import own_name
 from tests.parts import not_offered

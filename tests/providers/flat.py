@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Remote
 from providers.base import Offer
+from providers.remote_objects import Json, Levels, Remote
 from tests.providers.memory import MemoryProvider, MemoryTables
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote
 from providers.base import Offer, Storage
+from providers.remote_objects import Json, Levels, Page, Remote
 from tests.providers import world
 from tests.providers.memory import MemoryProvider, MemoryTables
 

@@ -19,8 +19,8 @@ from hive_metastore.ttypes import (
 )
 
 from formats.native.tables import SetProperty
-from providers.answers import Levels
 from providers.hive.provider import HiveProvider
+from providers.remote_objects import Levels
 from tests.hms import HiveMetastore
 
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"

@@ -12,8 +12,8 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import NotEmpty, Unsupported
 from metalake.kinds import Kind
 from providers.absent import NoPartitions, NoPointers
-from providers.answers import Json, Levels, NewTable, Page, Remote
 from providers.base import Offer, Provider, Storage
+from providers.remote_objects import Json, Levels, NewTable, Page, Remote
 from providers.settings import ExternalSettings
 from providers.stores import RemoteSchemas, RemoteTables
 from tests.providers import world

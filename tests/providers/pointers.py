@@ -9,8 +9,8 @@ from formats.iceberg import storage
 from metalake.errors import Conflict, NotFound
 from metalake.kinds import Kind
 from providers.absent import NoPointers
-from providers.answers import Json, Levels, Remote
 from providers.metadata_files import MetadataFiles
+from providers.remote_objects import Json, Levels, Remote
 from tests.providers.memory import MemoryProvider
 from tests.providers.world import LEVELS
 

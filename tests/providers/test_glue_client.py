@@ -26,9 +26,9 @@ from metalake.errors import (
     from_json,
 )
 from metalake.kinds import Kind
-from providers.answers import Remote
 from providers.glue import client as glue_client
 from providers.glue.provider import GlueProvider
+from providers.remote_objects import Remote
 from tests.glue import ANY, Fault, Glue
 from tests.ports import free_port
 from tests.providers.glue_catalogs import provider_on, settings

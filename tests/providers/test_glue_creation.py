@@ -10,8 +10,8 @@ import pytest
 
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
-from providers.answers import Remote
 from providers.glue.provider import GlueProvider
+from providers.remote_objects import Remote
 from tests.glue import Glue
 from tests.providers.behaviours import create
 from tests.providers.glue_catalogs import FLIGHTS, entry, provider, provider_on  # noqa: F401 (fixtures)

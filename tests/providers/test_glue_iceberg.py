@@ -13,9 +13,9 @@ from pyiceberg.types import TimestamptzType
 
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, ProviderUnavailable
-from providers.answers import NewTable, Remote
 from providers.glue.pointers import GluePointers
 from providers.glue.provider import GlueProvider
+from providers.remote_objects import NewTable, Remote
 from tests.glue import Fault, Glue
 from tests.providers.behaviours import create, rename
 from tests.providers.glue_catalogs import FLIGHTS, files, provider  # noqa: F401 (fixtures)

@@ -19,7 +19,7 @@ from metalake.errors import Unsupported
 from metalake.lineage import Address
 from metalake.models import Securable
 from outside import refresh, tables
-from outside.reading import LOOKS
+from outside.reads import LOOKS
 from providers.glue.deliveries import delivered_table
 from providers.glue.provider import GlueProvider
 from tests.catalogs.callers import Caller, update

@@ -13,7 +13,7 @@ from django.test import Client
 
 from catalogs.secrets import MASK
 from metalake.models import Securable
-from providers import lines
+from providers import circuit_breaker
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.canaries import Canary, leaks
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
@@ -55,7 +55,7 @@ def parameters(of: str) -> dict[str, str]:
 @pytest.fixture
 def caller(admin: Caller, glue: Glue) -> Caller:  # noqa: F811
     """The owner of the catalog `aws`; others have put secrets wherever Glue takes some."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     glue.create_bucket("lake")
     client = glue.client()
     database = {"Name": "flights", "LocationUri": PLANTED["database"][0].value, "Parameters": parameters("database")}

@@ -16,7 +16,7 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, ProviderBusy, ProviderUnavailable
 from metalake.lineage import Address
 from metalake.models import Securable
-from providers import lines
+from providers import circuit_breaker
 from providers.metadata_files import METADATA
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
@@ -39,7 +39,7 @@ def registration(glue: Glue, name: str = "aws", **properties: str) -> dict[str, 
 @pytest.fixture
 def caller(admin: Caller, glue: Glue) -> Caller:  # noqa: F811
     """The owner of the catalog `aws`, in whose database `flights` engines have tables of every format."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     glue.create_bucket("lake")
     glue.client().create_database(DatabaseInput={"Name": "flights"})
     for table in tables_of_engines():

@@ -23,12 +23,12 @@ from hive_metastore.ttypes import (
 
 from formats.native.changes import of_schema
 from metalake.errors import Conflict, Invalid, ProviderBusy, Unsupported
-from providers.answers import Levels
 from providers.hive import locks as hive_locks
 from providers.hive import tables as hive
 from providers.hive.client import Metastore
 from providers.hive.errors import Refused
 from providers.hive.provider import HiveProvider
+from providers.remote_objects import Levels
 from tests.hms import NEW, HiveMetastore
 from tests.providers.behaviours import Behaviours, alter, alter_schema, asked, changes_to, create
 from tests.providers.hive_catalogs import files, provider, provider_on, put_file, put_table, schema, set_property  # noqa: F401 (fixtures)

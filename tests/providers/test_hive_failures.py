@@ -24,11 +24,11 @@ from metalake.errors import (
     ProviderUnavailable,
     Unsupported,
 )
-from providers.answers import Levels
 from providers.base import Provider
 from providers.hive import client as hive_client
 from providers.hive.provider import HiveProvider
 from providers.registry import provider_class
+from providers.remote_objects import Levels
 from tests.hms import HiveMetastore
 from tests.ports import free_port
 from tests.providers.behaviours import asked, create

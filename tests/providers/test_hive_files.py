@@ -15,7 +15,7 @@ from hive_metastore.ttypes import Database, FieldSchema, Partition, SerDeInfo, S
 
 from authz.models import AuditEntry
 from metalake.kinds import Kind
-from providers import lines
+from providers import circuit_breaker
 from providers.hive import files as hive_files
 from providers.hive import folders as hive_folders
 from tests.catalogs.callers import Answer, Caller, update
@@ -97,7 +97,7 @@ def flight(place: Path) -> Path:
 
 @pytest.fixture
 def world(admin: Caller, mia: Caller, hms: HiveMetastore, settings: Any) -> Iterator[World]:  # noqa: F811
-    lines.forget_all()
+    circuit_breaker.forget_all()
     settings.METALAKE_FILE_LOCATIONS = [str(hms.warehouse)]
     folder = hms.warehouse / own_name("lake")
     names = {"metastore.uris": hms.uri, "allowed-locations": folder.as_uri()}

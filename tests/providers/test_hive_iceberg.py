@@ -21,13 +21,13 @@ from pyiceberg.catalog.hive import HiveCatalog
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, MetalakeError, NotFound, OutcomeUnknown, Unsupported
 from metalake.kinds import Kind
-from providers.answers import Levels, NewTable, Remote
 from providers.base import Offer
 from providers.hive import pointers as hive
 from providers.hive.client import Metastore
 from providers.hive.pointers import HivePointers
 from providers.hive.provider import HiveProvider
 from providers.hive.tables import HiveTables
+from providers.remote_objects import Levels, NewTable, Remote
 from tests.hms import HiveMetastore, newer_daily
 from tests.providers.behaviours import Behaviours, create, rename, set_property
 from tests.providers.hive_catalogs import provider, put_file, put_table, schema  # noqa: F401 (fixtures)

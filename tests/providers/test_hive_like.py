@@ -8,10 +8,10 @@ import pytest
 
 from formats.native.tables import CreateTableRequest, RemoveProperty
 from metalake.errors import Invalid, TooLarge
-from providers.answers import Remote
 from providers.glue.provider import GlueProvider
 from providers.hive.provider import HiveProvider
 from providers.hive_like.catalog import HiveLikeCatalog
+from providers.remote_objects import Remote
 from tests.providers.behaviours import set_property
 
 PLACE = "s3://lake/flights"

@@ -18,7 +18,6 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
-from providers.answers import PARTITION, Levels, Page
 from providers.hive import partitions as hive_partitions
 from providers.hive import schemas as hive_schemas
 from providers.hive import tables as hive
@@ -26,6 +25,7 @@ from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive.folders import LOOKS
 from providers.hive.provider import HiveProvider
+from providers.remote_objects import PARTITION, Levels, Page
 from tests.hms import HiveMetastore
 from tests.names import own_name
 from tests.providers.behaviours import asked, create, everything

@@ -10,8 +10,8 @@ import pytest
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid
-from providers.answers import Remote
 from providers.hive.provider import HiveProvider
+from providers.remote_objects import Remote
 from tests.providers.behaviours import set_property
 
 OWN = "hdfs://nn:8020/user/hive/warehouse/flights.db"

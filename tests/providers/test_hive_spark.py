@@ -9,7 +9,7 @@ import pytest
 from authz.models import AuditEntry
 from catalogs.models import Mirror
 from metalake.models import Securable
-from providers import lines
+from providers import circuit_breaker
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixtures)
 from tests.hms import HiveMetastore
@@ -23,7 +23,7 @@ SCHEMAS = "metalakes/demo/catalogs/hive/schemas"
 @pytest.fixture
 def wire(admin: Caller, hms: HiveMetastore) -> Caller:  # noqa: F811
     """The owner of the catalog `hive`."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     body = {"name": "hive", "type": "relational", "provider": "hive", "properties": {"metastore.uris": hms.uri}}
     assert admin.send("POST", "metalakes/demo/catalogs", body)["catalog"]["provider"] == "hive"
     return admin

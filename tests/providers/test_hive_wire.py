@@ -15,8 +15,8 @@ from catalogs.services import tables
 from formats.native.tables import CreateTableRequest
 from metalake.lineage import Address
 from metalake.models import Securable
-from outside.reading import LOOKS
-from providers import lines
+from outside.reads import LOOKS
+from providers import circuit_breaker
 from providers.hive.client import Metastore
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
@@ -39,7 +39,7 @@ DELAYS = {
 @pytest.fixture
 def caller(admin: Caller, hms: HiveMetastore, settings: Any) -> Caller:  # noqa: F811
     """The owner of the catalog `hive`, whose databases are below a place where this server may write."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     settings.METALAKE_FILE_LOCATIONS = [str(hms.warehouse)]
     register(admin, hms, "hive")
     return admin

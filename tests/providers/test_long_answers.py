@@ -24,13 +24,13 @@ from formats.iceberg import storage
 from metalake.errors import OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
 from outside.calls import pages
 from outside.nesting import _there
-from providers.answers import Page
 from providers.deadline import until
 from providers.glue.provider import GlueProvider
 from providers.hive import tables
 from providers.hive.provider import HiveProvider
-from providers.reaching import answers, s3, timed
-from providers.reaching.storage import open_storage
+from providers.network import response_budget, s3, timed_sockets
+from providers.network.storage import open_storage
+from providers.remote_objects import Page
 from tests.providers.test_hive_failures import reply, serving
 
 LIST_OF_TEXTS, LIST_OF_STRUCTS = b"\x0f\x00\x00\x0b", b"\x0f\x00\x00\x0c"
@@ -108,8 +108,8 @@ def test_things_of_one_byte_count_as_what_they_take(settings: Any) -> None:
 
 
 def test_of_eight_long_answers_at_once_two_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LIGHT", 64 * 2**10)
-    monkeypatch.setattr(answers, "PATIENCE", 0.05)
+    monkeypatch.setattr(response_budget, "LIGHT", 64 * 2**10)
+    monkeypatch.setattr(response_budget, "PATIENCE", 0.05)
     names, go = 60_000, threading.Event()
     content = reply("get_all_databases", LIST_OF_TEXTS + number(names))
     content += b"".join(number(5) + b"%05d" % each for each in range(names))
@@ -132,7 +132,7 @@ def test_of_eight_long_answers_at_once_two_are_held(monkeypatch: pytest.MonkeyPa
         with ThreadPoolExecutor(8) as threads:
             asked: list[Future[str]] = [threads.submit(ask, port) for port in ports]
             done = as_completed(asked)
-            told = [next(done).result() for _ in range(len(ports) - answers.PLACES)]
+            told = [next(done).result() for _ in range(len(ports) - response_budget.PLACES)]
             go.set()
             return [*told, *(each.result() for each in done)]
 
@@ -148,7 +148,7 @@ def test_of_eight_long_answers_at_once_two_are_held(monkeypatch: pytest.MonkeyPa
         assert of_eight[0] < 4 * of_one[0], "two, and the beginnings of six"
         go.clear()
         assert ask_all([ports[0]] * 3)[:1] == ["busy"]
-    assert not answers._places, "places are given back"
+    assert not response_budget._places, "places are given back"
 
 
 class Warehouse:
@@ -244,8 +244,8 @@ def s3_at(port: int) -> FileIO:
 @pytest.mark.parametrize("drip", DRIPS)
 def test_an_answer_that_drips_comes_to_an_end(drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes soon after the last one; it is asked for once."""
-    monkeypatch.setattr(timed, "ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(answers, "LIGHT", 2**16)
+    monkeypatch.setattr(timed_sockets, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(response_budget, "LIGHT", 2**16)
     asked: list[bytes] = []
     with serving(drips(*DRIPS[drip], asked)) as port:
         provider, io = glue_at(port), s3_at(port)
@@ -258,7 +258,7 @@ def test_an_answer_that_drips_comes_to_an_end(drip: str, monkeypatch: pytest.Mon
         assert len(asked) == 3
         with pytest.raises(ProviderUnavailable):
             storage.read_bytes(io, "s3://lake/t/a", 10**6)
-        assert not answers._places
+        assert not response_budget._places
 
 
 @pytest.mark.parametrize("flood", [b"<a/>" * 2**13, b"<a>" * 2**13, b"<a " + b"b='' " * 2**13])
@@ -299,12 +299,12 @@ def test_a_file_of_unknown_length_is_refused(length: bytes) -> None:
 
 def test_a_place_is_taken_where_it_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="outside of places_returned"):
-        answers.Scale("airport:9083").add(answers.LIGHT + 1)
-    monkeypatch.setattr(answers, "LIGHT", 10)
+        response_budget.Scale("airport:9083").add(response_budget.LIGHT + 1)
+    monkeypatch.setattr(response_budget, "LIGHT", 10)
     text = b"\x0c\x00\x00\x0b\x00\x01" + number(7) + b"default\x00\x00"
     with serving(tells(reply("get_database", text))) as port:
         hive_at(port).test_connection()
-    assert not answers._places
+    assert not response_budget._places
 
 
 class Rounds:

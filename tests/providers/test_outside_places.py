@@ -10,8 +10,8 @@ from authz.callers.identity import actor_of
 from authz.models import User
 from authz.services import owners, people
 from catalogs.models import Catalog, ReservedPlace
-from catalogs.services import claims, metalakes, reserved
-from catalogs.services.opening import provider_of
+from catalogs.services import claims, metalakes, reserved_places
+from catalogs.services.provider_of import provider_of
 from metalake.errors import Invalid
 from metalake.kinds import Kind
 from tests.catalogs.callers import Caller
@@ -67,7 +67,7 @@ def test_a_dropped_entry_reserves_nothing_elsewhere(engine: Engine, mia: Caller,
     rows = ReservedPlace.objects.values_list("location", "is_named")
     assert dict(rows) == {anothers: False, named: True}
     her, hers = actor_of(User.objects.get(username="mia")), Catalog.objects.get(name="hers").pk
-    assert [reserved.is_left_to(her, anothers, each) for each in (hers, hers + 1)] == [True, False]
+    assert [reserved_places.is_left_to(her, anothers, each) for each in (hers, hers + 1)] == [True, False]
     beside = "s3://lake/tables/hr/t-1"
     enter(glue, "carried", beside)
     assert mia.get(f"{TABLES}/carried").status == 200

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from formats.native.view_definition import ViewDefinition
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
-from providers.answers import Json, Levels, Page, Remote, ViewEntry
 from providers.base import Offer, Storage
+from providers.remote_objects import Json, Levels, Page, Remote, ViewEntry
 from providers.view_stores import ReadOnlyViews, RemoteViews
 from tests.providers import world
 from tests.providers.memory import MemoryProvider

@@ -27,7 +27,7 @@ from metalake.errors import (
     ProviderUnavailable,
 )
 from metalake.kinds import Kind
-from providers.answers import Page, Remote, digest
+from providers.remote_objects import Page, Remote, digest
 from tests.faults import Faults
 
 LEVELS = "\x1f"

@@ -28,11 +28,11 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from moto.glue.models import FakeTable, glue_backends
 
-from authz import history
+from access import history
 from authz.callers import actor_of
 from authz.models import User
 from authz.services import people, roles
-from authz.services.entries import Ask
+from authz.services.grant_entries import Ask
 from authz.services.owners import set_owner
 from catalogs.models import Catalog, Intent, RefreshRun
 from catalogs.services import catalogs, commits

@@ -12,13 +12,12 @@ from django.db.models import Model
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from authz import snapshot
-from authz.history import facts
+from authz import facts, snapshot
 from authz.models import Grant
 from catalogs.models import Intent, Listing, LocationClaim, RefreshRun, Reservation, ReservedPlace, Table, Tombstone
 from metalake.models import Securable
 from outside import refresh, steps
-from providers import lines, remote
+from providers import circuit_breaker, remote
 from tests.catalogs.callers import Caller
 from tests.glue import Glue
 from tests.outside.crashes import settle_all
@@ -53,11 +52,11 @@ def sample(
         store.migrate()
     ContentType.objects.clear_cache()
     snapshot.forget()
-    lines.forget_all()
+    circuit_breaker.forget_all()
     yield kept
     ContentType.objects.clear_cache()
     snapshot.forget()
-    lines.forget_all()
+    circuit_breaker.forget_all()
 
 
 def test_rights_places_and_pointers_stay(sample: dict[str, Any]) -> None:

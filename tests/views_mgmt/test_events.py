@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from authz.models import AuditEntry
-from metalake import hooks
-from metalake.hooks import Notice
+from metalake import listeners
 from metalake.kinds import Kind
+from metalake.listeners import Notice
 from metalake.models import Outbox
 from metalake.outbox import drain
 from tests.catalogs.callers import Caller
@@ -116,7 +116,7 @@ def test_events_wait_in_the_outbox_with_their_change(schemas: str, admin: Caller
 
 def test_listeners_learn_of_reads_and_lists(schemas: str, admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     notices: list[Notice] = []
-    monkeypatch.setattr(hooks, "listeners", (notices.append,))
+    monkeypatch.setattr(listeners, "listeners", (notices.append,))
     do_everything(admin, schemas)
     views = f"{schemas}/nyc/views"
     admin.send("GET", views)

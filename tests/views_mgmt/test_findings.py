@@ -17,7 +17,7 @@ from tests.providers.world import World
 from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql, update
 from views_mgmt.models import ViewFinding, ViewMeta
 from views_mgmt.services import findings
-from views_mgmt.services.reading import read_new_versions
+from views_mgmt.services.dependencies import read_new_versions
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 BULK = "bulk/metalakes/demo/views"

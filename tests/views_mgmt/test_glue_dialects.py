@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from catalogs.models import Intent
-from providers import lines
+from providers import circuit_breaker
 from tests.catalogs.callers import Caller
 from tests.glue import Glue
 from tests.iceberg_rest.world import Caller as IcebergCaller
@@ -27,7 +27,7 @@ REPRESENTATIONS = [
 @pytest.fixture
 def aws(admin: Caller, glue: Glue) -> Glue:
     """The catalog `aws` with the view flights.late, of Redshift and Athena."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     glue.create_bucket("lake")
     client = glue.client()
     client.create_database(DatabaseInput={"Name": "flights"})

@@ -13,7 +13,7 @@ from tests.demo import give
 from tests.providers.world import World
 from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql
 from views_mgmt.models import ViewMeta
-from views_mgmt.services.reading import read_new_versions
+from views_mgmt.services.dependencies import read_new_versions
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
 HR = SCHEMA.replace("nyc", "hr")

@@ -15,7 +15,7 @@ from formats.iceberg import files, storage
 from formats.iceberg.views.builder import apply_view_updates, new_view_metadata
 from metalake.kinds import Kind
 from outside.view_pointers import OutsideViewPointers
-from providers import lines
+from providers import circuit_breaker
 from providers.glue.mapping import table_input
 from tests.catalogs.callers import Caller
 from tests.demo import give
@@ -287,7 +287,7 @@ def test_a_change_that_lost_a_race_is_made_on_the_new_state(
 
 
 def test_in_glue_no_engine_looks_for_them(admin: Caller, glue: Glue) -> None:
-    lines.forget_all()
+    circuit_breaker.forget_all()
     bucket = glue.create_bucket("lake")
     client = glue.client()
     client.create_database(DatabaseInput={"Name": "flights", "LocationUri": f"{bucket}/flights"})

@@ -13,8 +13,8 @@ from tests.demo import actor, give
 from tests.providers.world import World
 from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql, update
 from views_mgmt.models import ViewMeta, ViewRead
-from views_mgmt.services import reading
-from views_mgmt.services.reading import read_new_versions
+from views_mgmt.services import dependencies
+from views_mgmt.services.dependencies import read_new_versions
 from views_mgmt.sql import process
 
 pytestmark = [pytest.mark.store, pytest.mark.django_db]
@@ -219,8 +219,8 @@ def test_views_that_take_all_the_time_hold_up_nobody_else_s(
         made = admin.send("POST", path, asked)
         assert made.status == 200, made.body
     monkeypatch.setattr(process, "MOST_AT_ONCE", 80)
-    monkeypatch.setattr(reading, "BATCH", 2)  # which the older ones fill
-    monkeypatch.setattr(reading, "LONGEST_ROUND", float("inf"))
+    monkeypatch.setattr(dependencies, "BATCH", 2)  # which the older ones fill
+    monkeypatch.setattr(dependencies, "LONGEST_ROUND", float("inf"))
     read_new_versions()
     unread = ViewMeta.objects.filter(read_version=0)
     assert sorted(unread.values_list("view_name", "slow_version")) == [("slow0", 1), ("slow1", 0)]

@@ -13,7 +13,7 @@ from authz.callers.identity import issue_token
 from authz.models import AuditEntry, User
 from metalake.kinds import Kind
 from metalake.models import Securable
-from metalake.server.fast import FastReads
+from server.http.hot_reads import FastReads
 from tests.catalogs.callers import Caller
 from tests.demo import PASSWORD, give
 from tests.iceberg_rest.twins import Asked, read

@@ -20,8 +20,8 @@ from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
 from outside import mirror, refresh
-from providers import lines, registry
-from providers.answers import Remote
+from providers import circuit_breaker, registry
+from providers.remote_objects import Remote
 from providers.verbs import VERBS
 from tests.catalogs.callers import Caller
 from tests.demo import actor, give
@@ -49,7 +49,7 @@ def alter(caller: Caller, view: str, *updates: dict[str, Any]) -> Any:
 
 def station(world: World, monkeypatch: pytest.MonkeyPatch, class_: str) -> World:
     """A catalog of this provider with two schemas."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     monkeypatch.setitem(registry.PROVIDERS, "viewing", f"tests.providers.viewing:{class_}")
     catalogs.create_catalog(
         actor("admin"), "demo", "station", "relational", "viewing", None, {"world": str(world.path)}
@@ -67,7 +67,7 @@ def writing(admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch) -> Wor
 @pytest.fixture
 def rows(admin: Caller, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Whose provider offers no views, so that they are rows here, in schemas of the system."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     catalogs.create_catalog(actor("admin"), "demo", "station", "relational", "memory", None, {"world": str(world.path)})
     world.put_schema("nyc")
     return world

@@ -17,10 +17,10 @@ from formats.iceberg.views.builder import new_view_metadata
 from metalake.kinds import Kind
 from metalake.models import Securable
 from outside import refresh
-from providers import lines
-from providers.answers import Remote
+from providers import circuit_breaker
 from providers.glue.mapping import table_input
 from providers.hive.objects import written
+from providers.remote_objects import Remote
 from providers.stores import Outcome, ending_of_rename
 from tests.catalogs.callers import Caller
 from tests.demo import actor, give
@@ -76,7 +76,7 @@ class Engines:
 @pytest.fixture
 def engines(admin: Caller, any_hms: HiveMetastore, settings: Any) -> Iterator[Engines]:
     """The catalog `hive`, in one of whose databases engines left a table and a view in each of their forms."""
-    lines.forget_all()
+    circuit_breaker.forget_all()
     settings.METALAKE_FILE_LOCATIONS = [str(any_hms.warehouse)]
     asked = {"name": "hive", "type": "relational", "provider": "hive", "properties": {"metastore.uris": any_hms.uri}}
     assert admin.post(CATALOGS, asked)["catalog"]["provider"] == "hive"
@@ -375,7 +375,7 @@ def test_only_its_owner_changes_the_sql_of_a_view_that_runs_as_its_owner(
 
 
 def test_views_of_glue_are_read_in_every_form(admin: Caller, glue: Glue) -> None:
-    lines.forget_all()
+    circuit_breaker.forget_all()
     glue.create_bucket("lake")
     client = glue.client()
     client.create_database(DatabaseInput={"Name": "flights"})

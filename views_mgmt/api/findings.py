@@ -9,9 +9,9 @@ from pydantic import Field
 
 from authz.actor import Actor
 from authz.wire.rights import present
-from metalake.names import dotted
+from metalake.full_names import dotted
 from metalake.paging import Page, read_size
-from metalake.rest.lines import lines_of, number_or_none
+from metalake.rest.ndjson import lines_of, number_or_none
 from metalake.rest.replies import moment_text
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import Body, Reply

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from authz.actor import Actor
+from metalake.full_names import dotted
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Address
-from metalake.names import dotted
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import Reply
 from views_mgmt.api.views import address_of

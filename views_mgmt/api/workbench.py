@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from authz.actor import Actor
 from formats.native.views import SqlRepresentation
-from metalake.names import dotted
+from metalake.full_names import dotted
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import Body, Reply
 from views_mgmt.api.views import address_of

@@ -11,14 +11,14 @@ from typing import Any
 
 from authz.actor import Actor, system_actor
 from authz.locks import Lock
-from authz.writing import write
+from authz.transactions import write
 from catalogs import vault
 from catalogs.lookup import by_id
 from catalogs.services import shared_folders
 from catalogs.services.commits import COMMIT_ATTEMPTS
-from catalogs.services.holding import hold_each
-from catalogs.services.opening import files_of
 from catalogs.services.pointers import FileGone, move_pointer, now_ms, publish_or_discard
+from catalogs.services.provider_of import files_of
+from catalogs.services.writes import hold_each
 from catalogs.table_stores import NewState
 from formats.iceberg.views.builder import run_by_invokers
 from metalake.errors import Conflict

@@ -10,10 +10,8 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
 from catalogs.services import claims, places
-from catalogs.services.changes import event, require_enabled
+from catalogs.services.alterations import event, require_enabled
 from catalogs.services.free_names import require_free
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.opening import files_of
 from catalogs.services.pointers import (
     FileGone,
     NewPointer,
@@ -26,6 +24,8 @@ from catalogs.services.pointers import (
     publish,
     publish_or_discard,
 )
+from catalogs.services.provider_of import files_of
+from catalogs.services.writes import Locks, write_to
 from catalogs.table_stores import NewState
 from formats.iceberg.locations import canonical
 from formats.iceberg.table_locations import added_locations, effective_locations
@@ -37,7 +37,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from providers.metadata_files import MetadataFiles
 from views_mgmt import versions
-from views_mgmt.commits import Change, CommittedPointers
+from views_mgmt.iceberg_commits import Change, CommittedPointers
 from views_mgmt.models import View
 from views_mgmt.services import definer, rows
 from views_mgmt.states import ICEBERG, present_state, states_in

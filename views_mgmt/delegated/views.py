@@ -10,8 +10,8 @@ from formats.iceberg.views.translate import to_iceberg_view
 from formats.native.outlines import outline_native
 from formats.native.view_definition import ViewDefinition
 from metalake.lineage import Address, Located
-from views_mgmt.commits import CommittedPointers
 from views_mgmt.delegated.pointers import DelegatedPointers, record_of
+from views_mgmt.iceberg_commits import CommittedPointers
 from views_mgmt.services import rows
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 

@@ -15,12 +15,12 @@ from authz.callers.accounts import account_of
 from authz.locks import Lock, hold_owner
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.lookup import by_id
-from catalogs.services.changes import event, require_enabled
+from catalogs.services.alterations import event, require_enabled
 from catalogs.services.free_names import require_free
-from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import require_home
+from catalogs.services.writes import Locks, write_to
 from formats.iceberg.column_names import CASE_TWINS, require_no_twins
-from formats.iceberg.guard import check_limits
+from formats.iceberg.forbidden_properties import check_limits
 from formats.native.outlines import outline_native
 from formats.native.view_definition import SecurityMode, ViewDefinition
 from metalake.errors import Unsupported

@@ -11,7 +11,7 @@ from dataclasses import replace
 from authz.actor import Actor, system_actor
 from catalogs.lookup import by_id
 from catalogs.services import places
-from catalogs.services.changes import event
+from catalogs.services.alterations import event
 from formats.iceberg.views.security import RUN_AS_OWNER, check_spelling, noted
 from formats.native.view_definition import SecurityMode, ViewDefinition
 from metalake.errors import Conflict, Forbidden

@@ -1,7 +1,7 @@
 """What an engine says of views: a job analyses their SQL there and delivers what came of it, for the versions it read.
 
 Whoever may load a view and alter it may say so of it; whoever may load it and all that it reads is shown it, while the
-view has that version (`views_mgmt.services.sight`).
+view has that version (`views_mgmt.services.redaction`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.objects import by_ids
-from authz.services.changing import enter
-from authz.writing import write
-from catalogs.services.changes import event
+from authz.services.change import enter
+from authz.transactions import write
+from catalogs.services.alterations import event
 from metalake.events import Event, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from views_mgmt import versions
 from views_mgmt.models import ViewFinding, ViewMeta, ViewVersion
-from views_mgmt.services.sight import show_to
+from views_mgmt.services.redaction import show_to
 from views_mgmt.services.views import find_loadable
 
 Json = dict[str, Any]

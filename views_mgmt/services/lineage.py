@@ -1,7 +1,7 @@
 """Which views read an object, and what a view reads, level by level, as far as the actor may load what is named.
 
 A view that the actor may not load hides what lies behind it. Answers are of the state that was read last
-(`views_mgmt.services.reading`), a moment after a view was written.
+(`views_mgmt.services.dependencies`), a moment after a view was written.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.objects import by_ids, locate_all
 from catalogs.models import Catalog
-from catalogs.services import finding
-from catalogs.services.changes import require_enabled
+from catalogs.services import resolution
+from catalogs.services.alterations import require_enabled
 from metalake.blocking import all_of
 from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from views_mgmt.models import ViewRead
-from views_mgmt.services.reading import Names, key_of, key_within
+from views_mgmt.services.dependencies import Names, key_of, key_within
 
 MOST_LEVELS = 16
 MOST_LINKS = 2000  # in one direction
@@ -84,7 +84,7 @@ def read_by(actor: Actor, address: Address) -> list[Link]:
 
 
 def _loadable(actor: Actor, address: Address) -> Located:
-    target = finding.of_kind(actor, finding.find(actor, address), address.leaf_kind)
+    target = resolution.of_kind(actor, resolution.find(actor, address), address.leaf_kind)
     policy.require(actor, operations.load_of(address.leaf_kind), target)
     require_enabled(target)
     return target

@@ -5,15 +5,15 @@ from __future__ import annotations
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
-from authz.services import ownership
+from authz.services import ownership_rules
 from catalogs import lookup
-from catalogs.services import finding
-from catalogs.services.changes import event, require_enabled
+from catalogs.services import resolution
+from catalogs.services.alterations import event, require_enabled
+from catalogs.services.cascade import remove
 from catalogs.services.free_names import require_free_for_rename
-from catalogs.services.holding import Locks, write_to
 from catalogs.services.pointers import as_home
-from catalogs.services.removal import remove
-from catalogs.services.renaming import rename_row
+from catalogs.services.renames import rename_row
+from catalogs.services.writes import Locks, write_to
 from catalogs.stores import offers_of
 from metalake.events import gone, record
 from metalake.kinds import Kind
@@ -29,7 +29,7 @@ def name_in(home: Located, name: str) -> str:
 
 def view_at(actor: Actor, address: Address) -> Located:
     """The view of an address that has a row, in a transaction: no other system is asked. Raises NotFound."""
-    return finding.of_kind(actor, lookup.find(actor, address), Kind.VIEW)
+    return resolution.of_kind(actor, lookup.find(actor, address), Kind.VIEW)
 
 
 def locate_for_rename(actor: Actor, source: Address, target: Address) -> Locks:
@@ -48,7 +48,7 @@ def move_row(actor: Actor, home: Located, fresh: Located, name: str) -> Located:
     """Give a view its new name and schema, in the caller's transaction; the view under its new name."""
     name = name_in(home, name)
     if home.id != fresh.above().id:
-        ownership.require_no_escape(actor, fresh, home)
+        ownership_rules.require_no_escape(actor, fresh, home)
     require_free_for_rename(fresh, home, name)
     return rename_row(actor, fresh, home, name)
 

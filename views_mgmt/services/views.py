@@ -12,11 +12,11 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.operations import Operation
 from catalogs.secrets import require_values
-from catalogs.services import finding
-from catalogs.services.changes import require_enabled, resolve_masks
-from catalogs.services.finding import read_or_namesake
+from catalogs.services import resolution
+from catalogs.services.alterations import require_enabled, resolve_masks
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
 from catalogs.services.pointers import meet_home
+from catalogs.services.resolution import read_or_namesake
 from catalogs.stores import store_for
 from formats.native.view_definition import ViewDefinition
 from formats.native.views import CreateViewRequest, RenameView, ReplaceView, altered
@@ -111,7 +111,7 @@ def load_iceberg_view(actor: Actor, address: Address, *, refresh: bool = False) 
 
 def find_view(actor: Actor, address: Address) -> Located:
     """The view of an address, whether the actor may see it or not. Raises NotFound, also for a table of that name."""
-    return finding.of_kind(actor, finding.find(actor, address), Kind.VIEW)
+    return resolution.of_kind(actor, resolution.find(actor, address), Kind.VIEW)
 
 
 def view_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> None:

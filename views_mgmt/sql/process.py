@@ -22,8 +22,8 @@ from django.conf import settings
 
 from formats.sql.results import ColumnsOf, Problem, Reading, Translation
 from metalake.blocking import may_block
-from metalake.board import Places
 from metalake.errors import MetalakeError, ProviderBusy, TooManyRequests
+from metalake.shared_memory import Places
 from views_mgmt.sql.program import FAILED, LAST, NICENESS
 
 log = logging.getLogger(__name__)

@@ -42,8 +42,8 @@ def _limit(seconds: float, niceness: int) -> None:
 
 def _answer(question: dict[str, Any]) -> dict[str, Any]:
     """The reading or translation, as JSON; a problem alone for SQL that is too much for it."""
+    from formats.sql.analysis import read
     from formats.sql.parsing import TOO_DEEP
-    from formats.sql.reading import read
     from formats.sql.results import Source
     from formats.sql.translating import translate
 

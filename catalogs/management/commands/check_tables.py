@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from catalogs.models import Catalog
-from catalogs.services.checking import check_tables, full_name, managed_catalogs
+from catalogs.services.file_check import check_tables, full_name, managed_catalogs
 
 EVERY = 1_000  # tables between two lines of progress
 SHOWN = 100  # tables of a catalog that are named

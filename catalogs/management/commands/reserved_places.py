@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from catalogs.models import ReservedPlace
-from catalogs.services import releasing
+from catalogs.services import place_release
 
 
 class Command(BaseCommand):
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{row.pk}  {row.metalake_name}  {row.kind} {row.full_name}  {row.location}")
 
     def _release(self, asked: set[int], rows: list[ReservedPlace]) -> None:
-        released = {row.pk for row in releasing.release_for_operator("manage.py", rows)}
+        released = {row.pk for row in place_release.release_for_operator("manage.py", rows)}
         for row in rows:
             if row.pk in released:
                 self.stdout.write(f"Released {row.location}.")

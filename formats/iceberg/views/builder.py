@@ -12,7 +12,7 @@ from typing import Any
 from formats.iceberg import properties, schemas
 from formats.iceberg.draft import Draft
 from formats.iceberg.parsing import Json, as_object, as_text_map, get_int, get_object
-from formats.iceberg.updating import Action, apply_each, assign_uuid, checked_location, checked_uuid, set_location
+from formats.iceberg.updates import Action, apply_each, assign_uuid, checked_location, checked_uuid, set_location
 from formats.iceberg.views import security, versions
 from metalake.errors import Invalid
 

@@ -22,7 +22,7 @@ from formats.iceberg.parsing import (
     has,
 )
 from formats.iceberg.properties import whole_property
-from formats.iceberg.updating import REFERENCE_TEXT
+from formats.iceberg.updates import REFERENCE_TEXT
 from formats.native import view_definition
 from formats.native.view_definition import Representation, ViewDefinition
 from metalake.errors import Invalid

@@ -8,9 +8,9 @@ from typing import Any
 
 from metalake.errors import NotFound
 from metalake.kinds import Kind
-from providers.answers import Levels, Page, Remote
 from providers.base import Offer, Storage
 from providers.iceberg.provider import IcebergProvider
+from providers.remote_objects import Levels, Page, Remote
 from providers.stores import CannotTell, Ending, Read, RemoteStore
 from tests.providers.half import HalfMemoryProvider
 

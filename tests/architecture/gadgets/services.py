@@ -6,8 +6,8 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
 from catalogs.lookup import find
-from catalogs.services.holding import Locks, write_to
-from catalogs.services.removal import remove
+from catalogs.services.cascade import remove
+from catalogs.services.writes import Locks, write_to
 from catalogs.stores import store_for
 from metalake.events import event_of, gone, record
 from metalake.kinds import Kind

@@ -8,7 +8,7 @@ from django.utils import timezone
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing, LeafStore
 from catalogs.models import LocationClaim
-from catalogs.services.opening import provider_at
+from catalogs.services.provider_of import provider_at
 from gadgets.models import Gadget, Sticker, Wheel
 from metalake.errors import NotFound, Unsupported
 from metalake.events import event_of, record, stands
@@ -16,7 +16,7 @@ from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror
 from outside.calls import ask, levels_of, pages
-from providers.answers import Remote
+from providers.remote_objects import Remote
 
 
 class GadgetStore(LeafStore):

@@ -11,10 +11,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from formats.iceberg import disk
+from formats.iceberg import durable_files
 from formats.iceberg.files import new_location, read_metadata, write_metadata, write_metadata_at
 from formats.iceberg.storage import file_io
-from metalake.causes import log_text
+from metalake.database_errors import log_text
 from metalake.errors import ProviderUnavailable
 from tests.formats.iceberg.test_files import metadata_in
 
@@ -37,7 +37,7 @@ def test_the_file_is_asked_for_before_the_entries_that_lead_to_it(
 
     monkeypatch.setattr(os, "fsync", fsync)
     path = tmp_path / "s" / "t" / "metadata" / "1.json"
-    disk.write_new(str(path), CONTENT)
+    durable_files.write_new(str(path), CONTENT)
     assert path.read_bytes() == CONTENT
     above = [str(folder) for folder in path.parents]
     assert asked == [str(path), *above[: len(asked) - 1]], "the file, then each entry once"
@@ -48,13 +48,13 @@ def test_a_folder_that_was_removed_and_made_again_is_seen_to_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s" / "t" / "1.json"
-    disk.write_new(str(path), CONTENT)
+    durable_files.write_new(str(path), CONTENT)
     path.unlink()
     path.parent.rmdir()
     path.parent.parent.rmdir()
     asked = []
     monkeypatch.setattr(os, "fsync", lambda handle: asked.append(os.readlink(f"/proc/self/fd/{handle}")))
-    disk.write_new(str(path), CONTENT)
+    durable_files.write_new(str(path), CONTENT)
     assert asked == [str(path), str(path.parent), str(path.parent.parent), str(tmp_path)]
 
 
@@ -63,17 +63,17 @@ def test_what_an_engine_made_of_the_folders_is_seen_to_once(tmp_path: Path, monk
     folder.mkdir(parents=True)
     asked = []
     monkeypatch.setattr(os, "fsync", lambda handle: asked.append(os.readlink(f"/proc/self/fd/{handle}")))
-    disk.write_new(str(folder / "1.json"), CONTENT)
+    durable_files.write_new(str(folder / "1.json"), CONTENT)
     assert {str(folder), str(folder.parent), str(tmp_path)} <= set(asked)
     asked.clear()
-    disk.write_new(str(folder / "2.json"), CONTENT)
+    durable_files.write_new(str(folder / "2.json"), CONTENT)
     assert asked == [str(folder / "2.json"), str(folder)]
 
 
 def test_a_write_that_takes_several_calls_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     monkeypatch.setattr(os, "write", lambda handle, content: real(handle, content[:1_000]))
-    disk.write_new(str(tmp_path / "1.json"), CONTENT)
+    durable_files.write_new(str(tmp_path / "1.json"), CONTENT)
     assert (tmp_path / "1.json").read_bytes() == CONTENT
 
 
@@ -143,7 +143,7 @@ def test_a_folder_that_goes_in_the_same_moment_is_made_again(tmp_path: Path, mon
             os.rmdir(folder)
 
     monkeypatch.setattr(os, "mkdir", make)
-    disk.write_new(str(tmp_path / "t" / "1.json"), CONTENT)
+    durable_files.write_new(str(tmp_path / "t" / "1.json"), CONTENT)
     assert (tmp_path / "t" / "1.json").read_bytes() == CONTENT
 
 

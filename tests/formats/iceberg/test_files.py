@@ -24,7 +24,7 @@ from formats.iceberg.files import read_metadata, write_metadata
 from formats.iceberg.metadata_json import next_version, parse_metadata
 from formats.iceberg.storage import delete_quietly, file_io
 from metalake.errors import AlreadyExists, Invalid, NotFound, ProviderUnavailable, TooLarge
-from providers.reaching.arrow import ArrowFiles, _holds_a_file
+from providers.network.arrow import ArrowFiles, _holds_a_file
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 
 ROWS = pyarrow.table({"id": [1, 2], "name": ["a", "b"]})
@@ -91,7 +91,7 @@ class TestFileIO:
 
     def test_nothing_heavy_is_imported_before_the_first_use(self):
         program = (
-            "import sys, catalogs.secrets, formats.iceberg.guard, formats.iceberg.purge;"
+            "import sys, catalogs.secrets, formats.iceberg.forbidden_properties, formats.iceberg.purge;"
             "print([m for m in ('pyiceberg', 'pyarrow', 'django') if m in sys.modules])"
         )
         answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

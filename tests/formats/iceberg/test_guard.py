@@ -11,11 +11,11 @@ import pyarrow
 import pyiceberg
 import pytest
 
-from formats.iceberg.guard import MAX_KEYS, check_key, check_properties, loads_class
+from formats.iceberg.forbidden_properties import MAX_KEYS, check_key, check_properties, loads_class
 from formats.iceberg.storage import file_io
 from formats.iceberg.table_locations import PATH_PROPERTIES
 from metalake.errors import Invalid, TooLarge
-from providers.reaching.storage import open_remote
+from providers.network.storage import open_remote
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 
 # Every property pyiceberg reads by name falls under one of these; test_every_constant_is_classified keeps it so.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from formats.sql.analysis import read
 from formats.sql.comparing import Declared, Difference, differences
-from formats.sql.reading import read
 from formats.sql.results import Reading
 from tests.formats.sql.queries import COLUMNS_OF, REVENUE
 

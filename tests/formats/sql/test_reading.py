@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlglot.dialects.dialect import Dialect
 
+from formats.sql.analysis import read
 from formats.sql.dialects import KNOWN, dialect_of
 from formats.sql.parsing import MOST_TOKENS, TOO_DEEP
-from formats.sql.reading import read
 from formats.sql.results import OutputColumn, Reading, Source, SourceColumn
 from tests.formats.sql.queries import COLUMNS_OF, LINES, ORDERS, REVENUE
 

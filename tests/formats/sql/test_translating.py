@@ -7,8 +7,8 @@ from itertools import permutations
 
 import pytest
 
+from formats.sql.analysis import read
 from formats.sql.parsing import TOO_DEEP
-from formats.sql.reading import read
 from formats.sql.results import Translation
 from formats.sql.translating import translate
 from tests.formats.sql.queries import REVENUE

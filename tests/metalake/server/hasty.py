@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-from metalake.server import limits
+from server.http import limits
 
 if __name__ == "__main__":
     limits.HEAD, limits.STEP, limits.IDLE, limits.LINGER = 2.0, 2.0, 3.0, 1.0

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from metalake.blocking import BeginAgain
-from metalake.server import beside
-from metalake.server.beside import Sessions
+from server.http import async_statements
+from server.http.async_statements import Sessions
 
 BY_LOOP = 2  # sessions
 END_OTHERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -143,7 +143,7 @@ def test_a_database_that_does_not_answer_is_given_up(beside_loop: Within, monkey
         hanging = [reads.begin("SELECT pg_sleep(600)") for _ in range(BY_LOOP + 1)]
         reads.sessions.look()
         assert not any(each.done() for each in hanging)
-        monkeypatch.setattr(beside, "PATIENCE", -1)
+        monkeypatch.setattr(async_statements, "PATIENCE", -1)
         reads.sessions.look()
         async with asyncio.timeout(20):
             assert await asyncio.gather(*hanging) == ["again"] * len(hanging)

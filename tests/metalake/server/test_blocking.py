@@ -19,11 +19,11 @@ from django.db import OperationalError
 from benchmarks.http import basic
 from metalake import blocking
 from metalake.blocking import BeginAgain, TooLong, all_of, at_most, be_brief, may_block, short_reads
-from metalake.causes import unavailable
+from metalake.database_errors import unavailable
 from metalake.models import Outbox
-from metalake.server import limits
-from metalake.server.http_server import HttpServer, _is_read
-from metalake.server.pools import Pool
+from server.http import limits
+from server.http.http_server import HttpServer, _is_read
+from server.http.thread_pools import Pool
 from tests.servers import StartMetalake
 from tests.waiting import eventually
 

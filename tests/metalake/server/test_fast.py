@@ -19,9 +19,9 @@ from django.db.backends.signals import connection_created
 from catalogs.models import Table
 from formats.iceberg.metadata_json import MAX_METADATA_BYTES
 from metalake.blocking import BeginAgain
-from metalake.server.fast import FastReads, Question, Wire
-from metalake.server.statements import OnSqlite, on_postgresql
 from metalake.statements import fetch, only_by
+from server.http.hot_reads import FastReads, Question, Wire
+from server.http.prepared import OnSqlite, on_postgresql
 from tests.catalogs.races import COLUMNS
 from tests.catalogs.racing import Client
 from tests.metalake.server.sockets import line

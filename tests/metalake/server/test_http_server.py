@@ -16,10 +16,10 @@ import pytest
 import uvloop
 
 from metalake.blocking import all_of, may_block
-from metalake.server import limits
-from metalake.server.connection import Connection
-from metalake.server.handover import Handover
-from metalake.server.http_server import HttpServer
+from server.http import limits
+from server.http.connection import Connection
+from server.http.handover import Handover
+from server.http.http_server import HttpServer
 from tests.waiting import eventually
 
 READ, OTHER = "/iceberg/r", "/page"

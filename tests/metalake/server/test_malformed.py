@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from metalake.server import limits
+from server.http import limits
 from tests.metalake.server.sockets import (
     HEALTH,
     HOST,

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 import orjson
 import pytest
 
-from metalake.server import limits
+from server.http import limits
 from tests.catalogs.test_hanging_storage import Silence
 from tests.metalake.server.conftest import require_sound
 from tests.metalake.server.sockets import HEALTH, Line, admin, line, request, require_told

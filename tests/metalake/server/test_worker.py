@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from metalake.server import worker
-from metalake.server.worker import Balance, Roles, ServerWorker
+from server.http import process
+from server.http.process import Balance, Roles, ServerWorker
 
 
 def test_the_fewest_connections_are_of_those_that_are_there() -> None:
@@ -40,7 +40,7 @@ class Loop:
 
 def test_who_has_more_connections_leaves_a_new_one_to_the_others_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     balance, let_in = Balance(), []
-    monkeypatch.setattr(worker, "BALANCE", balance)
+    monkeypatch.setattr(process, "BALANCE", balance)
     monkeypatch.setattr(ServerWorker, "_accept", lambda self, listener: let_in.append(listener))
     one = ServerWorker.__new__(ServerWorker)
     loop = one.loop = Loop()  # type: ignore[assignment]
@@ -54,7 +54,7 @@ def test_who_has_more_connections_leaves_a_new_one_to_the_others_for_a_moment(mo
     one._on_connection("listener")  # type: ignore[arg-type]
     assert (let_in, loop.readers) == (["listener"], [])
     [(seconds, act, listener)] = loop.later
-    assert seconds == worker.ASIDE
+    assert seconds == process.ASIDE
     act(listener)
     assert (let_in, loop.readers) == (["listener"] * 2, ["listener"])
 

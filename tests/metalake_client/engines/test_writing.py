@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from metalake_client.engines import flink, rendered, trino
-from metalake_client.engines.writing import write
+from metalake_client.engines.file_writer import write
 from metalake_client.failures import Exit, Failure
 from tests.metalake_client.engines.catalogs import METALAKE, URL, glue, hive, lake
 

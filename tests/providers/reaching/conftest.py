@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from providers import lines, remote
-from providers.lines import Line
+from providers import circuit_breaker, remote
+from providers.circuit_breaker import Line
 from tests.catalogs.conftest import admin as admin
 from tests.catalogs.conftest import mia as mia
 from tests.catalogs.conftest import otto as otto
@@ -105,15 +105,15 @@ def site() -> Iterator[Callable[..., Site]]:
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> Line:
     """A fresh one, and no waiting between tries."""
-    lines.forget(CATALOG)
+    circuit_breaker.forget(CATALOG)
     monkeypatch.setattr(remote.random, "uniform", lambda low, high: low)
-    return lines.line_of(CATALOG)
+    return circuit_breaker.line_of(CATALOG)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The time as the modules have it, which passes when it is told to; `slept` are its pauses."""
     told = SimpleNamespace(now=1000.0, slept=[])
-    for module in (remote, lines):
+    for module in (remote, circuit_breaker):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: told.now, sleep=told.slept.append))
     return told

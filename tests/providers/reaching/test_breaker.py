@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 from django.test import Client
 
-from metalake import board
+from metalake import shared_memory
 from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderBusy, ProviderTimeout, ProviderUnavailable
-from providers import lines
-from providers.lines import Line
+from providers import circuit_breaker as lines
+from providers.circuit_breaker import Line
 from tests.providers.reaching.calls import CATALOG, Provider, ask, down, occupy
 from tests.waiting import eventually
 
@@ -171,7 +171,7 @@ def test_the_metrics_say_what_happened(line: Line, clock: SimpleNamespace) -> No
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "_board", board.Board(tmp_path))
+    monkeypatch.setattr(shared_memory, "_board", shared_memory.Board(tmp_path))
     monkeypatch.setattr(lines, "COOL_DOWN", 0.0)  # the next call may try at once
 
 
@@ -193,14 +193,14 @@ def elsewhere(act: Callable[[], object]) -> BaseProcess:
     """
     spawn = get_context("spawn")
     did = spawn.Event()
-    process = spawn.Process(target=do_and_stay, args=(board._board.folder, act, did))
+    process = spawn.Process(target=do_and_stay, args=(shared_memory._board.folder, act, did))
     process.start()
     assert did.wait(60)
     return process
 
 
 def do_and_stay(folder: Path, act: Callable[[], object], did: Event) -> None:
-    board._board, lines.COOL_DOWN = board.Board(folder), 0.0
+    shared_memory._board, lines.COOL_DOWN = shared_memory.Board(folder), 0.0
     act()
     did.set()
     signal.pause()

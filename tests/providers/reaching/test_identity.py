@@ -18,8 +18,8 @@ from metalake.errors import Invalid, MetalakeError, ProviderUnavailable
 from outside import harvest
 from providers.glue.provider import GlueProvider
 from providers.iceberg.provider import IcebergProvider
-from providers.reaching.identity import own_places, parse_identity
-from providers.reaching.storage import parse_storage
+from providers.network.identity import own_places, parse_identity
+from providers.network.storage import parse_storage
 from tests.catalogs.callers import Caller
 
 ROLE = "arn:aws:iam::123456789012:role/lake/reader"

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from moto.server import ThreadedMotoServer
 
 from metalake.errors import Invalid, ProviderTimeout, ProviderUnavailable
-from providers.reaching import aws, timed
-from providers.reaching.aws import Keys, Role, aws_client, check_region, check_role, regions
+from providers.network import aws, timed_sockets
+from providers.network.aws import Keys, Role, aws_client, check_region, check_role, regions
 from tests.providers.test_hive_failures import serving
 from tests.providers.test_long_answers import DRIPS, drips
 
@@ -362,7 +362,7 @@ class TestTLS:
 
     def test_an_answer_that_drips_comes_to_an_end(self, certified, dns, allow, tmp_path, monkeypatch):
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-        monkeypatch.setattr(timed, "ANSWER_SECONDS", 0.3)
+        monkeypatch.setattr(timed_sockets, "ANSWER_SECONDS", 0.3)
         allow("glue.airport.example")
         dns.leads("glue.airport.example", ["127.0.0.1"])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

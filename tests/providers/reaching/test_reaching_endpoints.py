@@ -14,8 +14,8 @@ from ipaddress import ip_address
 import pytest
 
 from metalake.errors import Invalid, ProviderUnavailable
-from providers.reaching.addresses import kind_of, parse_allowed
-from providers.reaching.endpoints import Endpoint, UnknownHost, check_endpoint, connect, parse_endpoint, resolve
+from providers.network.addresses import kind_of, parse_allowed
+from providers.network.endpoints import Endpoint, UnknownHost, check_endpoint, connect, parse_endpoint, resolve
 from tests.providers.reaching.hostile import INSIDE, METADATA, ODD, URLS
 
 HTTP = ("https", "http")

@@ -10,8 +10,8 @@ import pytest
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from metalake.errors import Invalid, ProviderUnavailable
-from providers.reaching.endpoints import Endpoint, UnknownHost
-from providers.reaching.metastores import check_metastores, parse_metastores, thrift_socket
+from providers.network.endpoints import Endpoint, UnknownHost
+from providers.network.metastores import check_metastores, parse_metastores, thrift_socket
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from formats.iceberg.files import read_metadata
 from formats.iceberg.storage import file_io
 from metalake.errors import AlreadyExists, Invalid, NotFound, ProviderUnavailable, TooLarge
 from providers.iceberg.provider import IcebergProvider
-from providers.reaching.aws import Keys, aws_client
-from providers.reaching.endpoints import UnknownHost
-from providers.reaching.s3 import S3Files
-from providers.reaching.storage import AZURE_AUTHORITIES, check_storage, open_storage, parse_storage, reach_storage
+from providers.network.aws import Keys, aws_client
+from providers.network.endpoints import UnknownHost
+from providers.network.s3 import S3Files
+from providers.network.storage import AZURE_AUTHORITIES, check_storage, open_storage, parse_storage, reach_storage
 from tests.catalogs.callers import Caller
 from tests.glue import Glue
 

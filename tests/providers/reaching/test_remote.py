@@ -19,8 +19,8 @@ from metalake.errors import (
     ProviderTimeout,
     ProviderUnavailable,
 )
-from providers import lines, remote
-from providers.lines import Line
+from providers import circuit_breaker, remote
+from providers.circuit_breaker import Line
 from tests.providers.reaching.calls import CATALOG, Provider, ask, down, occupy
 from tests.waiting import eventually
 
@@ -138,7 +138,7 @@ def test_what_a_throttling_system_asks_for_is_obeyed(line: Line, clock: SimpleNa
 def test_one_system_has_half_of_the_threads_and_sixteen_at_most(
     threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "SLOW", 60.0)
+    monkeypatch.setattr(circuit_breaker, "SLOW", 60.0)
     gate = threading.Event()
     provider = Provider(*[gate.wait] * places)
     with override_settings(METALAKE_THREADS=threads):
@@ -174,7 +174,7 @@ def test_a_call_waits_for_its_place_while_others_get_answers(line: Line) -> None
 def test_nobody_waits_for_the_place_of_a_call_to_a_system_that_fails(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "PATIENCE", 30.0)
+    monkeypatch.setattr(circuit_breaker, "PATIENCE", 30.0)
     with pytest.raises(ProviderUnavailable):
         ask(Provider(down()), "create_table")
     gate = threading.Event()
@@ -193,7 +193,7 @@ def test_nobody_waits_for_the_place_of_a_call_to_a_system_that_fails(
 def test_slow_calls_hold_a_quarter_of_the_threads(
     threads: int, places: int, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "SLOW", 0.05)
+    monkeypatch.setattr(circuit_breaker, "SLOW", 0.05)
     gate = threading.Event()
     provider = Provider(*[gate.wait] * places)
     with override_settings(METALAKE_THREADS=threads):
@@ -213,7 +213,7 @@ def test_slow_calls_hold_a_quarter_of_the_threads(
 
 @override_settings(METALAKE_THREADS=8)
 def test_all_systems_together_hold_three_quarters_of_the_threads(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "SLOW", 60.0)
+    monkeypatch.setattr(circuit_breaker, "SLOW", 60.0)
     gate = threading.Event()
     waiters = []
     for number in (1, 2):
@@ -232,8 +232,8 @@ def test_all_systems_together_hold_three_quarters_of_the_threads(line: Line, mon
 
 @override_settings(METALAKE_THREADS=8)
 def test_the_last_threads_wait_for_no_place(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "SLOW", 60.0)
-    monkeypatch.setattr(lines, "PATIENCE", 60.0)
+    monkeypatch.setattr(circuit_breaker, "SLOW", 60.0)
+    monkeypatch.setattr(circuit_breaker, "PATIENCE", 60.0)
     gate = threading.Event()
     silent = Provider(*[gate.wait] * 4)
     waiters = occupy(4, silent)

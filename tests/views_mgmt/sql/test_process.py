@@ -197,6 +197,6 @@ def test_it_has_nothing_of_the_server_and_ends_after_it(tmp_path: Path) -> None:
 
 def test_it_loads_neither_django_nor_pydantic() -> None:
     """Which would triple the time of its start."""
-    loads = "import sys, views_mgmt.sql.program, formats.sql.reading, formats.sql.translating; print(*sys.modules)"
+    loads = "import sys, views_mgmt.sql.program, formats.sql.analysis, formats.sql.translating; print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, cwd=process.ROOT, check=True)
     assert not {"django", "pydantic"} & set(ended.stdout.split())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from formats.hive.tables import HiveColumn, HiveTable
 from formats.hive.views.forms import Form
-from formats.hive.views.reading import read
+from formats.hive.views.reader import read
 from formats.hive.views.unreadable import LONGEST_TEXT, LONGEST_TYPE, MOST_COLUMNS, Unreadable
 from formats.native.view_definition import Representation, SecurityMode
 from tests.formats.hive.views import samples

@@ -11,9 +11,9 @@ import pytest
 
 from formats.hive.tables import HiveColumn, HiveTable
 from formats.hive.views import forms
-from formats.hive.views.reading import read
+from formats.hive.views.reader import read
 from formats.hive.views.unreadable import Unreadable
-from formats.hive.views.writing import rewritten, written
+from formats.hive.views.writer import rewritten, written
 from formats.native.view_definition import Representation, SecurityMode, ViewDefinition
 from metalake.errors import Invalid, MetalakeError, Unsupported
 from tests.formats.hive.views import samples

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from pyiceberg.view.metadata import ViewMetadata
 
-from formats.iceberg.guard import check_properties
+from formats.iceberg.forbidden_properties import check_properties
 from formats.iceberg.requirements import check_view_requirements
 from formats.iceberg.views.builder import ACTIONS, apply_view_updates, new_view_metadata, run_by_invokers
 from formats.iceberg.views.translate import from_iceberg_view

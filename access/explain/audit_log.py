@@ -1,0 +1,126 @@
+"""What was done, from the audit: to one object, for whoever may read access to it, or in a whole metalake, for whoever
+may read everybody's (docs/authorization.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from access.explain.permissions import Place, open_on
+from access.history.audit_watermark import last_place
+from authz import operations, policy
+from authz.actor import Actor
+from authz.models import AuditEntry
+from authz.operations import read_access
+from authz.services.authority import require
+from authz.services.change import enter
+from metalake.errors import Invalid
+from metalake.lineage import Located
+
+AT_ONCE = 200
+BATCH = 5000  # rows that one statement returns
+REFUSED = "access.refused"
+
+_telling_of_others = set[str]()  # events of an object that say what others are like
+
+
+class AuditLine(NamedTuple):
+    """One change: `says` is what was done, without the places and other objects that the audit names too."""
+
+    id: int
+    at: datetime
+    event: str
+    actor: str
+    says: str
+
+
+def leave_to_metalake(*events: str) -> None:
+    """Register events of an object that tell of others: they are for those who may read all of a metalake's audit."""
+    _telling_of_others.update(events)
+
+
+def read_audit(actor: Actor, metalake: str, on: Place, before: int | None = None) -> Iterator[AuditLine]:
+    """The changes of an object by name, as `audit_of` gives them. Raises NotFound, NotInUse, Forbidden."""
+    return audit_of(actor, open_on(actor, metalake, on)[1], before)
+
+
+def audit_of(actor: Actor, target: Located, before: int | None = None) -> Iterator[AuditLine]:
+    """The changes of a located object, the newest first, from the one before the change `before`.
+
+    Raises NotFound and Forbidden unless the actor may read who has access to it.
+    """
+    require(actor, read_access(target.kind), target)
+    rows = AuditEntry.objects.filter(object_id=target.id, kind=target.kind)
+    if not policy.permits(actor, operations.READ_ACCESS_TO_METALAKE, target.top):
+        rows = rows.exclude(event__in=_telling_of_others)
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    fields = rows.order_by("-pk").values_list("pk", "at", "event", "actor", "details")
+    return (_line(*row) for row in fields.iterator(chunk_size=AT_ONCE))
+
+
+class AuditRow(NamedTuple):
+    """One change or refusal in a metalake; `place` is where it stands. `on` is an object's id, 0 for a refusal, of
+    which `name` is what was asked and `says` why it was refused."""
+
+    place: int
+    at: datetime
+    event: str
+    actor: str
+    kind: str
+    on: int
+    name: str
+    says: str
+
+
+def audit_of_all(actor: Actor, metalake: str, after: int, place: int | None) -> tuple[int, Iterator[list[AuditRow]]]:
+    """The place up to which the audit is read, the last one if none is given, and its rows behind `after`, in batches.
+
+    Raises NotFound, NotInUse, Forbidden unless the actor may read everybody's access, Invalid for a place that is not
+    there yet, and ProviderBusy.
+    """
+    top = enter(actor, metalake)
+    policy.require(actor, operations.READ_ACCESS_TO_METALAKE, top)
+    last = last_place()
+    if place is not None and place > last:
+        raise Invalid(f"The audit has no place {place} yet; leave `place` out to read up to now.")
+    until = last if place is None else place
+    return until, _batches(top.id, after, until)
+
+
+def _batches(metalake: int, after: int, until: int) -> Iterator[list[AuditRow]]:
+    fields = "pk", "at", "event", "actor", "kind", "object_id", "full_name", "details"
+    while True:
+        rows = AuditEntry.objects.filter(metalake_id=metalake, pk__gt=after, pk__lte=until).order_by("pk")
+        some = [_row(*row) for row in rows.values_list(*fields)[:BATCH]]
+        if some:
+            yield some
+        if len(some) < BATCH:
+            return
+        after = some[-1].place
+
+
+def _row(
+    place: int, at: datetime, event: str, actor: str, kind: str, on: int, name: str, details: Mapping[str, Any]
+) -> AuditRow:
+    says = str(details.get("why", "")) if event == REFUSED else _sentence(event, details)
+    return AuditRow(place, at, event, actor, kind, on, name, says)
+
+
+def _line(id: int, at: datetime, event: str, actor: str, details: Mapping[str, Any]) -> AuditLine:
+    return AuditLine(id, at, event, actor, _sentence(event, details))
+
+
+def _sentence(event: str, details: Mapping[str, Any]) -> str:
+    privileges = ", ".join(map(str, details.get("privileges") or ()))
+    match event:
+        case "privileges.granted":
+            return f"granted {privileges} to role {details.get('role')}"
+        case "privileges.revoked":
+            return f"revoked {privileges} from role {details.get('role')}"
+        case "owner.set":
+            return f"made {details.get('type')} {details.get('owner')} the owner"
+    done = event.partition(".")[2].replace("_", " ")
+    changed = ", ".join(map(str, details.get("changed") or ()))
+    return f"{done}: {changed}" if changed else done

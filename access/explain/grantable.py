@@ -1,0 +1,185 @@
+"""What the caller may grant on an object: on which objects above it too, levels, and each privilege."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from access.explain.queries import Place, Whom
+from access.explain.reach import fits, type_of
+from authz import operations, policy
+from authz.actor import Actor
+from authz.callers.enumeration import count_misses, misses_counted
+from authz.models import Group, Member
+from authz.objects import find_object
+from authz.services import people
+from authz.services.authority import may_give, require
+from authz.services.change import enter
+from authz.services.directory import in_another_case
+from metalake.errors import Invalid, TooLarge
+from metalake.kinds import CONTAINERS, IN_CATALOGS, KINDS, STORED_KINDS, Kind, family, grantable_on
+from metalake.levels import Level, privileges_of
+from metalake.lineage import Located
+from metalake.models import Securable, below
+from metalake.privileges import Privilege
+
+MOST_COUNTED = 10_000
+MOST_NAMES = 200
+
+
+@dataclass(frozen=True)
+class Scope:
+    """An object that a grant may stand on, and how many objects it covers there, itself included.
+
+    `objects` is None where the caller may not grant, and a lower bound if `is_cut`.
+    """
+
+    on: Located
+    objects: int | None
+    is_cut: bool = False
+
+
+class GrantablePrivilege(NamedTuple):
+    """A privilege, the kind that it is about (None: granting itself), and why the caller may not grant it here."""
+
+    privilege: Privilege
+    about: Kind | None
+    why_not: str
+
+
+@dataclass(frozen=True)
+class Grantable:
+    """What the caller may grant on `on`; `scopes` are the metalake first and the object itself last."""
+
+    on: Located
+    scopes: tuple[Scope, ...]
+    privileges: tuple[GrantablePrivilege, ...]
+    levels: dict[Level, tuple[Privilege, ...]]
+
+
+class Named(NamedTuple):
+    """Names that were looked up: those that are a user or a group, those that are neither, and those that are both.
+
+    `meant` are names in another case, by an unknown one, of those whom the caller may list.
+    """
+
+    people: tuple[Whom, ...]
+    unknown: tuple[str, ...] = ()
+    ambiguous: tuple[str, ...] = ()
+    meant: tuple[tuple[str, str], ...] = ()
+
+
+def grantable_by(actor: Actor, metalake: str, on: Place) -> Grantable:
+    """What the caller may grant on an object. Raises NotFound, and Forbidden for who may grant nothing there."""
+    enter(actor, metalake)
+    target = _locate(actor, metalake, on)
+    catalog_type = type_of(target)
+    lineage = [Located(nodes=target.nodes[: depth + 1]) for depth in range(len(target.nodes))]
+    return Grantable(
+        target,
+        tuple(_scope(actor, each) for each in lineage),
+        tuple(_privileges(actor, target, catalog_type)),
+        {level: privileges_of(level, target.kind, catalog_type) for level in Level},
+    )
+
+
+@misses_counted("user", "group")
+def name_people(actor: Actor, metalake: str, on: Place, names: Sequence[str]) -> Named:
+    """Look up users and groups by name, for those who may grant on the object.
+
+    "user:mia" and "group:sales" say which of both is meant. Raises TooLarge for more than MOST_NAMES names, and
+    TooManyRequests where somebody who may not list them guesses.
+    """
+    top = enter(actor, metalake)
+    _locate(actor, metalake, on)
+    if len(names) > MOST_NAMES:
+        raise TooLarge(
+            f"{len(names):,} names are too many: up to {MOST_NAMES} may be granted to at once. Make a group of them, "
+            "and grant to the group."
+        )
+    named = _look_up(top, list(dict.fromkeys(names)))
+    count_misses(actor, metalake, "user", len(named.unknown))
+    users, groups = people.listed_users(actor, top), people.listed_groups(actor, top)
+    meant = in_another_case(groups, "name", named.unknown) | in_another_case(users, "user__username", named.unknown)
+    return named._replace(meant=tuple(meant.items()))
+
+
+def _locate(actor: Actor, metalake: str, on: Place) -> Located:
+    if on.kind not in operations.FAMILIES["grant_on"]:
+        raise Invalid(f"Nothing is granted on a {on.kind}.", kind="object")
+    target = find_object(metalake, *on, actor)
+    require(actor, operations.grant_on(target.kind), target)
+    return target
+
+
+def _scope(actor: Actor, on: Located) -> Scope:
+    if not policy.permits(actor, operations.grant_on(on.kind), on):
+        return Scope(on, None)
+    if on.kind not in CONTAINERS:
+        return Scope(on, 1)
+    covered = Securable.objects.filter(below(on.lineage), kind__in=(Kind.CATALOG, *IN_CATALOGS))
+    count = covered.order_by()[:MOST_COUNTED].count()
+    return Scope(on, 1 + count, is_cut=count == MOST_COUNTED)
+
+
+def _privileges(actor: Actor, target: Located, catalog_type: str | None) -> list[GrantablePrivilege]:
+    """The privileges of all kinds of which at least one can be granted on the target, kind by kind."""
+    groups: dict[Kind | None, list[Privilege]] = {}
+    for kind in (*STORED_KINDS, None):
+        groups[kind] = [privilege for privilege in Privilege if _about(privilege) is kind]
+    return [
+        GrantablePrivilege(privilege, kind, _why_not(actor, target, privilege, catalog_type))
+        for kind, privileges in groups.items()
+        if any(target.kind in grantable_on(privilege) and fits(privilege, catalog_type) for privilege in privileges)
+        for privilege in privileges
+    ]
+
+
+def _about(privilege: Privilege) -> Kind | None:
+    """The kind whose declaration has the privilege; None for the right to grant, which all kinds have."""
+    if privilege is Privilege.MANAGE_GRANTS:
+        return None
+    return next(kind for kind, declared in KINDS.items() if privilege in (*declared.creating, *declared.privileges))
+
+
+def _why_not(actor: Actor, target: Located, privilege: Privilege, catalog_type: str | None) -> str:
+    if target.kind not in grantable_on(privilege):
+        kinds = " or a ".join(kind for kind in CONTAINERS if kind in grantable_on(privilege))
+        return f"It is granted on a {kinds}."
+    if not fits(privilege, catalog_type):
+        return f"It is for {family(privilege)} catalogs."
+    if may_give(actor, target, privilege):
+        return ""
+    if privilege is Privilege.MANAGE_GRANTS:
+        return "Only owners give it, or who may grant on the metalake."
+    return "Only owners give it."
+
+
+def _look_up(top: Located, names: Sequence[str]) -> Named:
+    bare = {_bare(name)[1] for name in names} | set(names)
+    known = {
+        "user": set(
+            Member.objects.filter(metalake_id=top.id, user__username__in=bare).values_list("user__username", flat=True)
+        ),
+        "group": set(Group.objects.filter(metalake_id=top.id, name__in=bare).values_list("name", flat=True)),
+    }
+    persons: dict[Whom, None] = {}
+    unknown, ambiguous = [], []
+    for name in names:
+        wanted, rest = _bare(name)
+        meant = [Whom(wanted, rest)] if rest in known.get(wanted, ()) else []
+        meant = meant or [Whom(sort, name) for sort in known if name in known[sort]]
+        if not meant:
+            unknown.append(name)
+        elif len(meant) > 1:
+            ambiguous.append(name)
+        else:
+            persons[meant[0]] = None
+    return Named(tuple(persons), tuple(unknown), tuple(ambiguous))
+
+
+def _bare(name: str) -> tuple[str, str]:
+    """The sort and the name of "user:mia"; no sort for a bare name."""
+    sort, divides, rest = name.partition(":")
+    return (sort, rest) if divides and sort in ("user", "group") else ("", name)

@@ -1,0 +1,98 @@
+"""Who may ask about access: everybody about themselves, and about others whoever may grant on the object."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from access.explain.redaction import reads_access
+from access.history.current import State
+from access.history.past import state_at
+from authz import operations, policy
+from authz.actor import Actor
+from authz.objects import by_ids
+from authz.services.authority import require
+from authz.services.change import enter, enter_with
+from metalake.errors import Invalid
+from metalake.kinds import Kind
+from metalake.lineage import Located, missing
+
+
+class Place(NamedTuple):
+    """An object by its dotted full name."""
+
+    kind: Kind
+    full_name: str
+
+
+def open_on(actor: Actor, metalake: str, on: Place | Located, as_of: datetime | None = None) -> tuple[State, Located]:
+    """The state of a metalake's rights, now or at a moment, with one object in it.
+
+    A name means the object that had it at that moment. An object that was located by its id is the same one, whatever
+    it was called then. Raises NotFound, NotInUse, and Invalid for a kind that access is not asked about on.
+    """
+    if isinstance(on, Place):
+        state = open_state(actor, metalake, as_of)
+        return state, locate(actor, state, on)
+    return (state := state_at(enter_with(actor, on), as_of)), state.same(on)
+
+
+def locate(actor: Actor, state: State, on: Place) -> Located:
+    """The object of this name in that state. Raises NotFound, and Invalid for a kind without such questions."""
+    if on.kind not in operations.FAMILIES["read_access"]:
+        kinds = ", ".join(operations.FAMILIES["read_access"])
+        raise Invalid(f"Access is asked about on {kinds}, not on a {on.kind}.", kind="object")
+    return state.locate(*on, actor)
+
+
+def open_state(actor: Actor, metalake: str, as_of: datetime | None = None) -> State:
+    """The state of a metalake's rights, now or at a moment, for its members. Raises NotFound, NotInUse, Invalid."""
+    return state_at(enter(actor, metalake), as_of)
+
+
+def subject(actor: Actor, state: State, target: Located, user: str | None, on: Collection[int] | None = None) -> Actor:
+    """The actor whom a question is about: the caller (`user` is None or their own name), or the member of that name.
+
+    Their policy is that of the state's moment, with at least the grants on the objects `on`. Raises NotFound if the
+    caller may not know of the object, Forbidden if they may not ask about others.
+    """
+    if user is not None and user != actor.name:
+        require_reader(actor, state, target)
+        return state.actor(user, state.policy_on(on))
+    myself = actor if state.at is None else state.actor(actor.name, state.policy_on(on))
+    if not _knows(actor, myself, state, target):
+        policy.unseen(actor, target)  # runs the checks on the path that a missing object runs, so that timing is alike
+        raise missing(target.kind, target.full_name, error_kind="object")
+    return myself
+
+
+def require_reader(actor: Actor, state: State, target: Located) -> None:
+    """Raise NotFound or Forbidden unless the caller may grant today on the object, or on its nearest parent left."""
+    today = _today(state, target)
+    require(actor, operations.read_access(today.kind), today)
+
+
+def is_reader(actor: Actor, state: State, target: Located) -> bool:
+    """Whether `require_reader` lets the caller pass."""
+    return reads_access(actor, _today(state, target))
+
+
+def _today(state: State, target: Located) -> Located:
+    return as_of_today([target])[0] if state.at is not None else target
+
+
+def as_of_today(targets: Sequence[Located]) -> list[Located]:
+    """Each object of the past as it is today, or its nearest parent that still exists; two statements for all."""
+    today = by_ids(node.id for each in targets for node in each.nodes)
+    return [next(today[node.id] for node in reversed(each.nodes) if node.id in today) for each in targets]
+
+
+def _knows(actor: Actor, myself: Actor, state: State, target: Located) -> bool:
+    if state.at is None:
+        # Whoever may ask about others may ask about themselves, even if they may not load the object.
+        return policy.sees(actor, target) or reads_access(actor, target)
+    if target.kind is Kind.METALAKE or policy.permits(myself, operations.load_of(target.kind), target):
+        return True
+    (today,) = as_of_today([target])
+    return today.id == target.id and policy.sees(actor, today)

@@ -1,0 +1,266 @@
+"""Plays the history of an object's access forward: after each change, who can use what on the object.
+
+It starts from the state at a moment, applies the facts since then in their order, and asks the evaluator after each
+change about those whom it may touch. Grants that begin or end are changes too, which nobody makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from access.explain import reach, sentences
+from access.explain.redaction import HIDDEN, Sight
+from access.explain.relevant_facts import Names, lineage_ever, read_window
+from access.history.current import GrantRow
+from access.history.past import Past, grant_row, node_of
+from authz import policy
+from authz.actor import Actor
+from authz.facts import lineage_in, newest
+from authz.models import Fact
+from metalake.lineage import Located, Node
+from metalake.privileges import Privilege
+
+Use = tuple[Privilege, ...]
+NO_USE: Use = ()
+
+
+class Change(NamedTuple):
+    """One change of the access to an object, or of the grants, owners and holders that it rests on.
+
+    `actor` is "" for a grant that begins or ends. `moved` are the ids of the users who can use other privileges than
+    before, with what they could use and what they can.
+    """
+
+    at: datetime
+    event: str
+    actor: str
+    says: tuple[str, ...]
+    moved: dict[int, tuple[Use, Use]]
+
+
+@dataclass
+class _Touched:
+    """Whose access a change may have touched: users, the holders of roles, everybody."""
+
+    users: set[int] = field(default_factory=set)
+    roles: set[int] = field(default_factory=set)
+    everybody: bool = False
+
+
+class Replay:
+    """The access to one object between two moments. `changes` plays it, once.
+
+    `uses` is what each user can use on the object at the moment that is reached, by id; others can use nothing.
+    `is_cut`: more than `most` facts of a sort lie between, and it starts later than asked.
+    """
+
+    def __init__(self, sight: Sight, since: datetime, until: datetime, most: int) -> None:
+        self.sight, self.until, self.top = sight, until, sight.target.metalake.id
+        ids = lineage_ever(sight.target)
+        self.names = Names(self.top, ids)
+        self.facts, self.moment, self.is_cut = read_window(self.top, ids, since, until, most)
+        self.since = self.moment
+        self.catalog_type = reach.type_of(sight.target)
+        facts = Fact.objects.filter(at__lte=self.moment)
+        past = Past(sight.target.top, self.moment.timestamp(), facts)
+        self.policy = past.policy_on(ids)
+        self.rows: dict[tuple[int, int], list[GrantRow]] = {}
+        for row in past.grants(ids):
+            self.rows.setdefault((row.role_id, row.object_id), []).append(row)
+        self.nodes: dict[int, Node] = {}
+        self.lineage: tuple[int, ...] = ()
+        for fact in newest(facts.filter(topic="object", about__in=ids), "about"):
+            self._place(fact)
+        self.uses: dict[int, Use] = {}
+        self._edges: list[datetime] | None = None
+        self._settle(_Touched(everybody=True))
+
+    def changes(self) -> Iterator[Change]:
+        """The changes in their order."""
+        for _, group in groupby(self.facts, key=_change_of):
+            facts = list(group)
+            last = facts[-1]
+            yield from self._by_the_clock(last.at)
+            self.moment = last.at
+            touched = _Touched()
+            says = [sentence for fact in facts for sentence in self._apply(fact, touched)]
+            moved = self._settle(touched)
+            joined = [fact for fact in facts if fact.topic == "members" and fact.about in moved]
+            says += [sentences.joined(self._user(fact.about), is_in=bool(fact.state)) for fact in joined]
+            if says or moved:
+                yield Change(last.at, last.event, last.actor, tuple(says), moved)
+        yield from self._by_the_clock(self.until)
+
+    # What a fact changes, and a sentence on it if it is about the object's access
+
+    def _apply(self, fact: Fact, touched: _Touched) -> list[str]:
+        if fact.topic == "grants":
+            return self._grants(fact, touched)
+        if fact.topic == "object":
+            return self._object(fact, touched)
+        if fact.topic == "members":
+            self._follow("members", self.top, fact.about, bool(fact.state))
+            touched.users.add(fact.about)
+            return []
+        return self._links(fact, touched)
+
+    def _grants(self, fact: Fact, touched: _Touched) -> list[str]:
+        self._edges = None
+        touched.roles.add(fact.holder)
+        role = self._role(fact.holder)
+        if not fact.about:
+            self._follow("grants", fact.holder)
+            dropped = {key for key in self.rows if key[0] == fact.holder}
+            self.rows = {key: rows for key, rows in self.rows.items() if key not in dropped}
+            return [f"Role {role} was dropped."] if any(on in self.lineage for _, on in dropped) else []
+        self._follow("grants", fact.holder, fact.about, fact.state or [])
+        before = self.rows.pop((fact.holder, fact.about), [])
+        after = [grant_row(fact, entry) for entry in fact.state or ()]
+        if after:
+            self.rows[fact.holder, fact.about] = after
+        if fact.about not in self.lineage:
+            return []
+        lasting = [row for row in before if row.ends_at is None or row.ends_at > fact.at]
+        return sentences.granted(role, self._named(fact.about), lasting, after)
+
+    def _object(self, fact: Fact, touched: _Touched) -> list[str]:
+        before, way = self.nodes.get(fact.about), self.lineage
+        self._place(fact)
+        self._edges = None
+        touched.everybody = True
+        if way != self.lineage:
+            return [sentences.placed(fact.event, was_there=bool(way), is_there=bool(self.lineage))]
+        after = self.nodes.get(fact.about)
+        if before is None or after is None or _owner(before) == _owner(after) or fact.about not in self.lineage:
+            return []
+        user, group = _owner(after)
+        owner = f"Group {self._group(group)}" if group is not None else self._user(user or 0)
+        return [f"{owner} owns {self._named(fact.about)}."]
+
+    def _place(self, fact: Fact) -> None:
+        if fact.state:
+            self.nodes[fact.about] = node_of(fact)
+        else:
+            self.nodes.pop(fact.about, None)
+        if fact.about == self.sight.target.id:
+            self.lineage = lineage_in(fact.state)
+
+    def _links(self, fact: Fact, touched: _Touched) -> list[str]:
+        """Of a user's roles, a user's groups or a group's roles; told if the role or the group matters here."""
+        before, after = set(getattr(self.policy, fact.topic).get(fact.holder, ())), set(fact.state or ())
+        self._follow(fact.topic, fact.holder, sorted(after))
+        roles = {role for role, on in self.rows if on in self.lineage}
+        if fact.topic == "group_roles":
+            touched.users.update(user for user, groups in self.policy.user_groups.items() if fact.holder in groups)
+            who = f"Group {self._group(fact.holder)}"
+            return _come_and_gone(sentences.holding, who, self._role, before, after, roles)
+        touched.users.add(fact.holder)
+        who = self._user(fact.holder)
+        if fact.topic == "user_roles":
+            return _come_and_gone(sentences.holding, who, self._role, before, after, roles)
+        groups = {node.owner_group_id or 0 for id, node in self.nodes.items() if id in self.lineage}
+        groups |= {id for id in before ^ after if not roles.isdisjoint(self.policy.group_roles.get(id, ()))}
+        return _come_and_gone(sentences.inside, who, self._group, before, after, groups)
+
+    def _follow(self, *change: Any) -> None:
+        self.policy = self.policy.after(0, "", [list(change)])
+
+    # Grants that begin or end
+
+    def _by_the_clock(self, until: datetime) -> Iterator[Change]:
+        """The changes that time makes until that moment."""
+        if self._edges is None:
+            spans = {moment for row in self._reaching() for moment in (row.starts_at, row.ends_at)}
+            self._edges = sorted((moment for moment in spans if moment and moment > self.moment), reverse=True)
+        while self._edges and self._edges[-1] <= until:
+            self.moment = self._edges.pop()
+            began = [row for row in self._reaching() if row.starts_at == self.moment]
+            ended = [row for row in self._reaching() if row.ends_at == self.moment]
+            says = [self._span(row, "begins") for row in began] + [self._span(row, "ends") for row in ended]
+            moved = self._settle(_Touched(roles={row.role_id for row in (*began, *ended)}))
+            yield Change(self.moment, "grant.began" if began else "grant.ended", "", tuple(says), moved)
+
+    def _reaching(self) -> Iterator[GrantRow]:
+        """The grants on the lineage."""
+        return (row for (_, on), rows in self.rows.items() if on in self.lineage for row in rows)
+
+    def _span(self, row: GrantRow, verb: str) -> str:
+        role, on = self._role(row.role_id), self._named(row.object_id)
+        return f"The {row.effect.upper()} of {row.privilege} on {on} in role {role} {verb}."
+
+    # Who can use what
+
+    def _settle(self, touched: _Touched) -> dict[int, tuple[Use, Use]]:
+        """Ask the evaluator about those whom something touched; returns who can use other privileges than before."""
+        users = set(touched.users)
+        if touched.everybody:
+            users.update(self.policy.members.get(self.top, ()), self.uses)
+        elif touched.roles:
+            users.update(self._holders(touched.roles))
+        alike: dict[tuple, Use] = {}
+        moved = {}
+        for user in users:
+            before, after = self.uses.pop(user, NO_USE), self._use(user, alike)
+            if after:
+                self.uses[user] = after
+            if before != after:
+                moved[user] = before, after
+        return moved
+
+    def _holders(self, roles: set[int]) -> Iterator[int]:
+        """The users with one of these roles, members or not."""
+        groups = {group for group, of_group in self.policy.group_roles.items() if not roles.isdisjoint(of_group)}
+        for of_user, wanted in ((self.policy.user_roles, roles), (self.policy.user_groups, groups)):
+            yield from (user for user, some in of_user.items() if not wanted.isdisjoint(some))
+
+    def _use(self, user: int, alike: dict[tuple, Use]) -> Use:
+        if not self.lineage or any(id not in self.nodes for id in self.lineage):
+            return NO_USE
+        target = Located(nodes=tuple(self.nodes[id] for id in self.lineage))
+        actor = Actor(user, "", self.policy, at=self.moment.timestamp())
+        key = actor.is_member(self.top), actor.roles, tuple(map(actor.owns, target.nodes))
+        if key not in alike:
+            alike[key] = reach.usable(policy.rights_on(actor, target), target.kind, self.catalog_type)
+        return alike[key]
+
+    # Names
+
+    def _user(self, id: int) -> str:
+        return self.names.users.get(id, "")
+
+    def _group(self, id: int) -> str:
+        return self.names.groups.get(id, "")
+
+    def _role(self, id: int) -> str:
+        return self.names.roles.get(id, "")
+
+    def _named(self, id: int) -> str:
+        """An object of the lineage, if the asker may see it; where the target was before is not named."""
+        is_above = any(node.id == id for node in self.sight.target.nodes)
+        return self.sight.named(self.sight.at(id)) if is_above else HIDDEN
+
+
+def _change_of(fact: Fact) -> tuple[str, str]:
+    """What the facts of one change have in common: the request, or else the moment."""
+    return fact.request_id or fact.at.isoformat(), fact.actor
+
+
+def _owner(node: Node) -> tuple[int | None, int | None]:
+    return node.owner_user_id, node.owner_group_id
+
+
+def _come_and_gone(
+    say: Callable[[str, list[str], list[str]], list[str]],
+    who: str,
+    name: Callable[[int], str],
+    before: set[int],
+    after: set[int],
+    wanted: set[int],
+) -> list[str]:
+    """The sentences on what somebody has now and has no longer, of what is wanted."""
+    come, gone = [sorted(name(id) for id in ids & wanted) for ids in (after - before, before - after)]
+    return say(who, come, gone)

@@ -1,0 +1,282 @@
+"""Plans of wanted changes: what each of them is beyond what is so already.
+
+Each change asks what it asks by itself, whether it is so already or not: the answer would tell which of the two.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from access.plans.desired import MAX_GRANTS, Change, Difference, Step
+from access.plans.export import by_role, holders_of
+from authz import operations, policy
+from authz.actor import Actor
+from authz.callers.enumeration import count_misses
+from authz.models import Grant, Group, Member, Role, unended
+from authz.name_rules import check_role_name
+from authz.objects import address_of, batches, by_ids, locate_anywhere
+from authz.services import grant_entries
+from authz.services.authority import may_lift, require_give, require_lift, require_lift_of_roles
+from authz.services.change import enter
+from authz.services.grant_entries import Entries, Given, RoleGrant
+from authz.services.grants import stays
+from authz.services.roles import located
+from metalake.errors import AlreadyExists, Invalid, NotFound, TooLarge, at
+from metalake.lineage import Address, Located, missing
+from metalake.privileges import Effect, Privilege
+from metalake.wire import quote
+
+SORTS = ("user", "group")
+
+
+def compare_changes(actor: Actor, metalake: str, changes: Sequence[Change], *, counts: bool = True) -> Difference:
+    """What the changes are beyond what is so already, as steps.
+
+    Raises what making a change that is wrong, or that the caller may not make, raises; the error names the entry:
+    `changes[3]: ...`. A privilege that the role holds with another effect or other times has to be revoked by the same
+    plan. `counts`: new names of roles count as tries to guess one.
+    """
+    comparison = _Comparison(actor, metalake, changes)
+    if counts:
+        count_misses(actor, metalake, "role", len(comparison.fresh_names()))
+    return comparison.difference()
+
+
+class _Line(NamedTuple):
+    place: str
+    change: Change
+
+
+class _Comparison:
+    def __init__(self, actor: Actor, metalake: str, changes: Sequence[Change]) -> None:
+        if len(changes) > MAX_GRANTS:
+            raise TooLarge(f"{MAX_GRANTS} changes may be planned at once, not {len(changes)}.")
+        self.actor, self.top = actor, enter(actor, metalake)
+        self.lines = [_Line(f"changes[{n}]", change) for n, change in enumerate(changes)]
+        self.roles = {row.name: row for row in _rows_of(self.top, {change.role for change in changes})}
+        self.on = self._locate()
+        self.dropped = {line.change.role: line.place for line in self.lines if line.change.change == "dropRole"}
+        self.created = {line.change.role for line in self.lines if line.change.change == "createRole"}
+        self.standing = self._standing()
+        self.people = {sort: self._people(sort) for sort in SORTS}
+        self.holders = {sort: holders_of(self.top, sort, [row.pk for row in self.roles.values()]) for sort in SORTS}
+        self.by_id = {on.id: on for on in self.on.values()}
+        self.steps: dict[str, Step] = {}
+        self.revoked: dict[tuple[str, int], dict[Privilege, tuple[str, Given]]] = defaultdict(dict)
+        self.granted: dict[tuple[str, int], dict[Privilege, tuple[str, Given]]] = defaultdict(dict)
+        self.fresh: list[tuple[str, Located, Entries]] = []
+
+    def fresh_names(self) -> set[str]:
+        """The names of roles that a caller who may make them learns to be free."""
+        may_create = policy.permits(self.actor, operations.CREATE_ROLE, self.top)
+        return self.created - self.roles.keys() if may_create else set()
+
+    # What there is
+
+    def _locate(self) -> dict[Address, Located]:
+        """The objects that the changes name; missing ones are left out."""
+        addresses: dict[Address, None] = {}
+        for place, change in self.lines:
+            if change.on:
+                with at(place):
+                    addresses[self._address(change)] = None
+        return locate_anywhere(self.actor, self.top, addresses)
+
+    def _address(self, change: Change) -> Address:
+        assert change.on is not None
+        return address_of(self.top.name, *change.on)
+
+    def _standing(self) -> dict[int, dict[int, Entries]]:
+        """What the named roles hold on the named objects, and all that those hold which are to be dropped."""
+        groups = [row.group_id for row in self.roles.values()]
+        of_dropped = [row.group_id for name, row in self.roles.items() if name in self.dropped]
+        rows = Grant.objects.filter(unended(self.actor.moment))
+        standing: dict[int, dict[int, Entries]] = defaultdict(dict)
+        for some in batches(groups):
+            for ids in batches(on.id for on in self.on.values()):
+                for role, on in by_role(rows.filter(group__in=some, content_object__in=ids)).items():
+                    standing[role] |= on
+        for some in batches(of_dropped):
+            standing |= by_role(rows.filter(group__in=some))
+        return standing
+
+    def _people(self, sort: str) -> dict[str, int]:
+        """The ids of the users or groups that the changes name; missing ones are left out."""
+        names = {change.holder[1] for _, change in self.lines if change.holder and change.holder[0] == sort}
+        ids: dict[str, int] = {}
+        for some in batches(names):
+            rows: Any = (
+                Member.objects.filter(metalake_id=self.top.id, user__username__in=some).values_list(
+                    "user__username", "user_id"
+                )
+                if sort == "user"
+                else Group.objects.filter(metalake_id=self.top.id, name__in=some).values_list("name", "pk")
+            )
+            ids |= dict(rows)
+        return ids
+
+    # What is wanted
+
+    def difference(self) -> Difference:
+        self._require_once()
+        for line in self.lines:
+            with at(line.place):
+                self._add(line)
+        for key in self.revoked.keys() | self.granted.keys():
+            self._regrant(*key)
+        self._check_families()
+        steps = sorted(filter(None, self.steps.values()), key=lambda step: step.name)
+        ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
+        known = self.by_id | by_ids(ids - self.by_id.keys())
+        for step in steps:
+            step.take = {id: gone for id, gone in step.take.items() if id in known}
+        return Difference(self.top, self.top, steps, known, self.standing)
+
+    def _require_once(self) -> None:
+        seen: set[tuple[Any, ...]] = set()
+        opposite = {"assign": "unassign", "unassign": "assign"}
+        for place, change in self.lines:
+            key = (change.role, change.privilege, change.on, change.holder)
+            with at(place):
+                if (change.change, *key) in seen:
+                    raise _twice()
+                if (opposite.get(change.change), *key) in seen:
+                    raise Invalid(f"Role {change.role} is both assigned to {_holder(change)} and taken from it.")
+                if change.change != "dropRole" and change.role in self.dropped:
+                    raise Invalid(f"Role {change.role} is dropped by {self.dropped[change.role]}; change nothing else.")
+            seen.add((change.change, *key))
+
+    def _add(self, line: _Line) -> None:
+        match line.change.change:
+            case "createRole":
+                self._create(line.change.role)
+            case "dropRole":
+                self._drop(line.change.role)
+            case "grant" | "revoke":
+                self._privilege(line)
+            case "assign" | "unassign":
+                self._hold(line.change)
+            case other:
+                raise Invalid(f"{quote(other)} is no change.")
+
+    def _step(self, name: str) -> Step:
+        """The step of a role that exists or is created by the plan."""
+        if name not in self.roles and name not in self.created:
+            raise NotFound(f"Role {name} does not exist.", kind="role")
+        row = self.roles.get(name)
+        return self.steps.setdefault(name, Step(row.pk if row else None, name))
+
+    def _create(self, name: str) -> None:
+        policy.require(self.actor, operations.CREATE_ROLE, self.top)
+        check_role_name(name)
+        if name in self.roles:
+            raise AlreadyExists(f"Role {name} already exists.", kind="role")
+        self._step(name)
+
+    def _drop(self, name: str) -> None:
+        row = self.roles.get(name)
+        if row is None or not policy.sees(self.actor, located(self.top, row)):
+            raise NotFound(f"Role {name} does not exist.", kind="role")
+        policy.require(self.actor, operations.DROP_ROLE, located(self.top, row))
+        require_lift_of_roles(self.actor, [row.pk])
+        holders = {sort: self.holders[sort].get(row.pk, {}) for sort in SORTS}
+        holders = {sort: names for sort, names in holders.items() if names}
+        if holders:
+            # Dropping by itself shows nobody who held the role; a plan does.
+            policy.require(self.actor, operations.ASSIGN_ROLES, self.top)
+        step = self._step(name)
+        step.drop, step.take, step.unassign = True, self.standing.get(row.pk, {}), holders
+
+    def _privilege(self, line: _Line) -> None:
+        place, change = line
+        address = self._address(change)
+        on, privilege, given = self.on.get(address), change.privilege, change.given
+        assert privilege and given
+        grant_entries.check_kind(privilege, address.kind)
+        if on is None:
+            raise missing(address.kind, address.names, error_kind="object")
+        is_lift = change.change == "revoke" and given.effect is Effect.DENY
+        if not is_lift or not may_lift(self.actor, on):
+            require_give(self.actor, on, [privilege])
+        self._step(change.role)
+        part = self.granted if change.change == "grant" else self.revoked
+        named = part[change.role, on.id]
+        if privilege in named:
+            raise _twice()
+        named[privilege] = place, given
+
+    def _regrant(self, name: str, object_id: int) -> None:
+        """Add to a role's step what is granted and revoked on one object, and is not so already."""
+        step, on = self._step(name), self.by_id[object_id]
+        present = self.standing.get(step.role_id or 0, {}).get(object_id, {})
+        revoked = self.revoked.get((name, object_id), {})
+        gone = {
+            p: present[p] for p, (_, given) in revoked.items() if p in present and present[p].effect is given.effect
+        }
+        give: Entries = {}
+        for privilege, (place, given) in self.granted.get((name, object_id), {}).items():
+            there = present.get(privilege)
+            if there == given:
+                gone.pop(privilege, None)
+                continue
+            with at(place):
+                if there is not None and privilege not in gone:
+                    raise _stands(name, privilege, there)
+                grant_entries.check_spans({privilege: given}, self.actor.moment)
+            give[privilege] = given
+            self.fresh.append((place, on, {privilege: given}))
+        if give:
+            step.give[object_id] = give
+        if gone:
+            step.take[object_id] = gone
+        for privilege, given in gone.items():
+            grant = RoleGrant(0, object_id, privilege, given)
+            if given.effect is Effect.DENY and not stays(grant, step.give, self.actor.moment):
+                with at(revoked[privilege][0]):
+                    require_lift(self.actor, on)
+
+    def _hold(self, change: Change) -> None:
+        policy.require(self.actor, operations.ASSIGN_ROLES, self.top)
+        assert change.holder is not None
+        sort, name = change.holder
+        step, id = self._step(change.role), self.people[sort].get(name)
+        if id is None:
+            raise NotFound(f"{sort.capitalize()} {name} does not exist.", kind=sort)
+        holds = id in self.holders[sort].get(step.role_id or 0, {})
+        if change.change == "assign" and not holds:
+            step.assign.setdefault(sort, {})[id] = name
+        if change.change == "unassign" and holds:
+            require_lift_of_roles(self.actor, [step.role_id or 0])
+            step.unassign.setdefault(sort, {})[id] = name
+
+    def _check_families(self) -> None:
+        """Check all entries in one statement; if that fails, one by one, so that the error names the wrong one."""
+        try:
+            grant_entries.check_families([(on, given) for _, on, given in self.fresh])
+        except Invalid:
+            for place, on, given in self.fresh:
+                with at(place):
+                    grant_entries.check_families([(on, given)])
+
+
+def _rows_of(top: Located, names: Collection[str]) -> Iterator[Role]:
+    for some in batches(names):
+        yield from Role.objects.filter(parent_id=top.id, name__in=some)
+
+
+def _twice() -> Invalid:
+    return Invalid("This is there twice; say it once.")
+
+
+def _holder(change: Change) -> str:
+    return " ".join(change.holder or ())
+
+
+def _stands(role: str, privilege: Privilege, there: Given) -> Invalid:
+    spelled = grant_entries.spelled({privilege: there})[0]
+    return Invalid(
+        f"Role {role} holds {spelled} there: revoke that in the same plan, before the grant takes its place.",
+        kind="privilege",
+    )

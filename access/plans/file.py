@@ -1,0 +1,346 @@
+"""Reads and writes the file of wanted grants, YAML or JSON; errors name the place in the file.
+
+Every scalar is text, so that a schema may be called `no` or `2024`. Anchors, tags, further documents and duplicate
+keys are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from django.conf import settings
+from yaml import events
+
+from access.plans.desired import MAX_GRANTS, Wanted, WantedGrant, WantedRole
+from authz.services.grant_entries import Entries, Given, read_entries
+from metalake.bodies import require_few_values, too_many_values
+from metalake.errors import Invalid, TooLarge, at
+from metalake.kinds import Kind
+from metalake.privileges import Effect
+from metalake.wire import MAX_BODY_NESTING, Body, Moment, kind_of, quote, read, written
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+# What every YAML, 1.1 or 1.2, reads as text without quotes; the emitter quotes what its syntax asks for.
+_PLAIN = re.compile(r"(?!(?:y|yes|n|no|on|off|true|false|null|nan|inf|infinity)\Z)[^\W\d]", re.IGNORECASE)
+
+
+class TimedPrivilege(Body):
+    """A privilege that is given for a time."""
+
+    privilege: str
+    start_time: Moment | None = None
+    end_time: Moment | None = None
+
+
+class SubtreeBody(Body):
+    """The object that the file is about, with everything below it."""
+
+    type: str
+    full_name: str
+
+
+class GrantBody(Body):
+    """All that a role holds on one object."""
+
+    type: str
+    full_name: str
+    allow: list[str | TimedPrivilege] = []
+    deny: list[str | TimedPrivilege] = []
+
+
+class RoleBody(Body):
+    """A role; where users or groups are given, exactly these hold it directly."""
+
+    name: str
+    users: list[str] | None = None
+    groups: list[str] | None = None
+    grants: list[GrantBody] = []
+
+
+class AccessFile(Body):
+    """The wanted state of all grants of a metalake, or of one object and all below it."""
+
+    metalake: str
+    subtree: SubtreeBody | None = None
+    roles: list[RoleBody]
+
+    def wanted(self) -> Wanted:
+        """Raises Invalid that names the entry, TooLarge for too many grants."""
+        count = sum(len(grant.allow) + len(grant.deny) for role in self.roles for grant in role.grants)
+        if count > MAX_GRANTS:
+            raise TooLarge(f"The file holds {count} grants; {MAX_GRANTS} may be planned at once.")
+        subtree = None
+        if self.subtree:
+            with at("subtree"):
+                subtree = kind_of(self.subtree.type), self.subtree.full_name
+        return Wanted(self.metalake, subtree, [_role(f"roles[{n}]", role) for n, role in enumerate(self.roles)])
+
+
+def _role(place: str, role: RoleBody) -> WantedRole:
+    grants = [_grant(f"{place}.grants[{n}]", grant) for n, grant in enumerate(role.grants)]
+    return WantedRole(place, role.name, role.users, role.groups, grants)
+
+
+def _grant(place: str, grant: GrantBody) -> WantedGrant:
+    with at(place):
+        kind = kind_of(grant.type)
+        items = [(item, effect) for effect in Effect for item in getattr(grant, effect.value)]
+        pairs = [
+            (item, effect.value) if isinstance(item, str) else (item.privilege, effect.value, *_span(item))
+            for item, effect in items
+        ]
+        return WantedGrant(place, kind, grant.full_name, read_entries(kind, pairs))
+
+
+def _span(item: TimedPrivilege) -> tuple[Any, Any]:
+    return item.start_time, item.end_time
+
+
+# Reading
+
+
+def read_yaml(raw: bytes) -> Wanted:
+    """Raises Invalid, with line and column if it is not YAML, else with the entry that is wrong."""
+    return checked(AccessFile, _yaml_data(raw))
+
+
+def read_json(raw: bytes) -> Wanted:
+    """Raises Invalid, with line and column if it is not JSON, else with the entry that is wrong."""
+    return checked(AccessFile, _json_data(raw))
+
+
+def _yaml_data(raw: bytes) -> Any:
+    return _parse_yaml(_text(raw))
+
+
+def _json_data(raw: bytes) -> Any:
+    text = _text(raw)
+    require_few_values(raw, settings.METALAKE_MAX_PLAN_VALUES)
+    return _parse_json(text)
+
+
+def checked(model: type[Any], data: Any) -> Any:
+    """What plain data wants, read by a model that has `wanted`. Raises Invalid naming the entry, TooLarge."""
+    file = read(model, data)
+    del data  # frees memory: the file would exist in three forms at once
+    return file.wanted()
+
+
+def _text(raw: bytes) -> str:
+    if len(raw) > (limit := settings.METALAKE_MAX_PLAN_BODY):
+        raise TooLarge(f"A file of grants may take {limit} bytes, not {len(raw)}.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        raise Invalid(f"The file is not UTF-8: byte {wrong.start} is wrong.") from None
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        data = json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as wrong:
+        raise Invalid(f"Not JSON: {wrong.msg} (line {wrong.lineno}, column {wrong.colno}).") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:  # a number of thousands of digits
+        raise Invalid("Not a file of grants: it holds a number, and every value is text.") from None
+    _refuse_odd_text(data)
+    return data
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise Invalid(f"The key {quote(name)} is said twice in one object; say it once.")
+        members[name] = value
+    return members
+
+
+def _refuse_odd_text(data: Any) -> None:
+    """Raise Invalid for NUL and lone surrogates, which no database stores; JSON can escape both."""
+    waiting = [data]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str) and ("\0" in item or (not item.isascii() and _is_half(item))):
+            raise Invalid(f"The text {quote(item)} holds a NUL or half a character.")
+
+
+def _is_half(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _too_deep() -> Invalid:
+    return Invalid(f"The file nests deeper than {MAX_BODY_NESTING} levels.")
+
+
+def _parse_yaml(text: str) -> Any:
+    try:
+        return _Builder().build(yaml.parse(text, Loader=yaml.CSafeLoader))
+    except yaml.MarkedYAMLError as wrong:
+        mark = wrong.problem_mark or wrong.context_mark
+        raise Invalid(f"Not YAML: {wrong.problem or wrong.context}{_place(mark)}.") from None
+    except yaml.YAMLError as wrong:  # a character that YAML does not allow
+        raise Invalid(f"Not YAML: {str(wrong).partition(chr(10))[0]}.") from None
+
+
+def _place(mark: Any) -> str:
+    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+
+
+class _Builder:
+    """Builds data from YAML's events; `open` are the containers that have begun and not ended."""
+
+    def __init__(self) -> None:
+        self.open: list[dict[str, Any] | list[Any]] = []
+        self.keys: list[str | None] = []
+        self.result: Any = None
+        self.documents = 0
+        self.room = settings.METALAKE_MAX_PLAN_VALUES
+
+    def build(self, parsed: Iterator[events.Event]) -> Any:
+        for event in parsed:
+            match event:
+                case events.ScalarEvent():
+                    self._refuse_extras(event)
+                    is_null = event.implicit[0] and event.value in _NULLS
+                    self._put(None if is_null else event.value, event)
+                case events.MappingStartEvent():
+                    self._begin({}, event)
+                case events.SequenceStartEvent():
+                    self._begin([], event)
+                case events.CollectionEndEvent():
+                    self.open.pop()
+                    self.keys.pop()
+                case events.AliasEvent():
+                    raise _wrong("an alias is not allowed here; write it out", event)
+                case events.DocumentStartEvent():
+                    self.documents += 1
+                    if self.documents > 1:
+                        raise _wrong("a second document begins; send one", event)
+        return self.result
+
+    def _begin(self, container: dict[str, Any] | list[Any], event: Any) -> None:
+        self._refuse_extras(event)
+        self._put(container, event)
+        self.open.append(container)
+        self.keys.append(None)
+        if len(self.open) > MAX_BODY_NESTING:
+            raise _too_deep()
+
+    @staticmethod
+    def _refuse_extras(event: Any) -> None:
+        if event.anchor is not None:
+            raise _wrong("an anchor is not allowed here; write it out", event)
+        if event.tag is not None:
+            raise _wrong(f"the tag {quote(event.tag)} is not allowed", event)
+
+    def _put(self, value: Any, event: Any) -> None:
+        if not self.open:
+            self.result = value
+            return
+        container = self.open[-1]
+        if isinstance(container, list):
+            self._count()
+            container.append(value)
+            return
+        key = self.keys[-1]
+        if key is not None:
+            self._count()
+            container[key] = value
+            self.keys[-1] = None
+        elif not isinstance(value, str):
+            raise _wrong("a key must be text", event)
+        elif value in container:
+            raise _wrong(f"the key {quote(value)} is said twice; say it once", event)
+        else:
+            self.keys[-1] = value
+
+    def _count(self) -> None:
+        self.room -= 1
+        if self.room < 0:
+            raise too_many_values(settings.METALAKE_MAX_PLAN_VALUES)
+
+
+def _wrong(what: str, event: Any) -> Invalid:
+    return Invalid(f"Not a file of grants: {what}{_place(event.start_mark)}.")
+
+
+# Writing
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if _PLAIN.match(text) else "'")
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def as_data(wanted: Wanted) -> dict[str, Any]:
+    """The file as plain data, without optional parts that are empty."""
+    data: dict[str, Any] = {"metalake": wanted.metalake}
+    if wanted.subtree:
+        kind, full_name = wanted.subtree
+        data["subtree"] = {"type": kind.value, "fullName": full_name}
+    return data | {"roles": [_role_data(role) for role in wanted.roles]}
+
+
+def _role_data(role: WantedRole) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": role.name}
+    if role.users is not None:
+        data["users"] = role.users
+    if role.groups is not None:
+        data["groups"] = role.groups
+    return data | {"grants": [_grant_data(*grant[1:]) for grant in role.grants]}
+
+
+def _grant_data(kind: Kind, full_name: str, entries: Entries) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": kind.value, "fullName": full_name}
+    for effect in Effect:
+        given = [
+            _privilege_data(privilege.value, how) for privilege, how in sorted(entries.items()) if how.effect is effect
+        ]
+        if given:
+            data[effect.value] = given
+    return data
+
+
+def _privilege_data(privilege: str, given: Given) -> str | dict[str, str]:
+    data = {"privilege": privilege}
+    if given.starts:
+        data["startTime"] = written(given.starts)
+    if given.ends:
+        data["endTime"] = written(given.ends)
+    return data if len(data) > 1 else privilege
+
+
+def as_yaml(wanted: Wanted) -> str:
+    return in_yaml(as_data(wanted), default_flow_style=None)
+
+
+def in_yaml(data: Any, **style: Any) -> str:
+    """Plain data as YAML, with quotes around whatever some reader takes for another type than text."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, **style)
+
+
+def data_of(content_type: str, raw: bytes) -> Any:
+    """What was sent, YAML or JSON by its Content-Type, as plain data. Raises Invalid, TooLarge."""
+    if content_type in ("application/yaml", "application/x-yaml", "text/yaml"):
+        return _yaml_data(raw)
+    # A page of another site can send a form with the browser's credentials, but none of these types.
+    if not content_type.endswith(("/json", "+json")):
+        raise Invalid("Send the file with Content-Type: application/yaml or application/json.")
+    return _json_data(raw)

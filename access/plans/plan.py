@@ -1,0 +1,177 @@
+"""Plans: changes of grants, shown with who gains and loses by them, and stored to be applied once."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from access.plans import blast_radius as blast
+from access.plans.blast_report import Blast
+from access.plans.changes import compare_changes
+from access.plans.desired import Change, Difference, Wanted
+from access.plans.export import holders_of
+from access.plans.reconcile import compare
+from access.plans.serialization import blast_data, changes_data, step_data
+from authz.actor import Actor
+from authz.callers.accounts import account_of
+from authz.callers.enumeration import count_misses, misses_counted
+from authz.models import Fact, Plan
+from authz.services.change import enter
+from authz.transactions import write
+
+GOOD_FOR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A difference with who gains and loses by it; `token` applies it, None if nothing changes.
+
+    `left` says what an undo leaves as it is, since it changed meanwhile.
+    """
+
+    token: str | None
+    epoch: int
+    changes: list[Change]
+    blast: Blast
+    left: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        return self.blast.summary if self.changes else "nothing changes"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan before it is stored: the difference, its blast radius, and the newest fact that it was made on.
+
+    `holders` is a digest of who holds each role that it changes, by name: what it does to a role it does to them too.
+    """
+
+    difference: Difference
+    blast: Blast
+    epoch: int
+    fact_id: int
+    holders: dict[str, str] = field(default_factory=dict)
+
+
+@misses_counted("user", "group", "role")
+def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
+    """The changes that lead to the wanted state, stored for the caller to apply once within an hour.
+
+    Raises as compare does.
+    """
+    newest, actor = _now(actor, metalake)
+    difference = compare(actor, metalake, wanted)
+    count_misses(actor, metalake, "role", sum(step.role_id is None for step in difference.steps))
+    return store(actor, _draft(actor, difference, newest, blast.BUDGET))
+
+
+@misses_counted("user", "group", "role")
+def plan_changes(
+    actor: Actor,
+    metalake: str,
+    changes: Sequence[Change],
+    *,
+    budget: int | None = None,
+    undoes: Plan | None = None,
+    left: tuple[str, ...] = (),
+) -> Planned:
+    """Just these changes, without those that are so already, stored for the caller to apply once within an hour.
+
+    `budget` bounds the counting of the blast radius (None: the most). Raises as compare_changes does.
+    """
+    more = {"undoes": undoes.applied_at.isoformat()} if undoes and undoes.applied_at else {}
+    return store(actor, draft_changes(actor, metalake, changes, budget), changes, left, budget=budget, **more)
+
+
+def draft_changes(
+    actor: Actor, metalake: str, changes: Sequence[Change], budget: int | None, *, is_new: bool = True
+) -> Draft:
+    """The plan of these changes as of now; `is_new` counts the new names of roles as tries to guess some."""
+    newest, actor = _now(actor, metalake)
+    difference = compare_changes(actor, metalake, changes, counts=is_new)
+    holders = _holders(difference)
+    return replace(_draft(actor, difference, newest, blast.BUDGET if budget is None else budget), holders=holders)
+
+
+def _holders(difference: Difference) -> dict[str, str]:
+    """Those of roles that are only taken from somebody do not matter: the others keep them as they are."""
+    steps = [step for step in difference.steps if step.give or step.take or any(step.assign.values())]
+    names = {step.role_id: step.name for step in steps if step.role_id is not None}
+    by_sort = [holders_of(difference.top, sort, names, with_former=True) for sort in ("user", "group")]
+    return {name: digest_of(str([sorted(by_id.get(id, ())) for by_id in by_sort])) for id, name in names.items()}
+
+
+def _now(actor: Actor, metalake: str) -> tuple[int, Actor]:
+    """The newest fact about rights, and the actor on the policy as of then or later."""
+    top = enter(actor, metalake)
+    # Read first: any change of rights from here on makes the plan stale.
+    newest = facts_on_rights(top.id).order_by("-id").values_list("id", flat=True).first() or 0
+    return newest, actor.refreshed()
+
+
+def _draft(actor: Actor, difference: Difference, newest: int, budget: int) -> Draft:
+    radius = blast.radius(actor, difference.top, _moves(difference), budget)
+    return Draft(difference, radius, actor.policy.epoch, newest)
+
+
+def facts_on_rights(metalake_id: int) -> Any:
+    """The facts that may have changed rights; creating, renaming and dropping objects other than roles changes none."""
+    about_rights = ("owner.set", "user.removed", "group.removed", "role.created", "role.dropped")
+    return Fact.objects.filter(~Q(topic="object") | Q(event__in=about_rights), metalake_id=metalake_id)
+
+
+def digest_of(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def store(
+    actor: Actor, draft: Draft, wanted: Sequence[Change] | None = None, left: tuple[str, ...] = (), **more: Any
+) -> Planned:
+    """Store a plan with a new token; one of `wanted` changes can be made again where rights moved meanwhile."""
+    difference = draft.difference
+    changes: dict[str, Any] = {"scope": difference.scope.id, "steps": [step_data(step) for step in difference.steps]}
+    if wanted is not None:
+        changes |= {"wanted": changes_data(wanted), "blast": blast_data(draft.blast), "holders": draft.holders, **more}
+    token = _store(actor, difference.top.id, changes, draft.fact_id) if difference.steps else None
+    return Planned(token, draft.epoch, difference.changes, draft.blast, left)
+
+
+def _store(actor: Actor, metalake_id: int, changes: dict[str, Any], fact_id: int) -> str:
+    token = secrets.token_urlsafe(32)
+
+    def act(actor: Actor) -> None:
+        old = timezone.now() - GOOD_FOR
+        # A plan that was applied is needed to undo it, for as long again.
+        Plan.objects.filter(Q(applied_at__isnull=True) | Q(applied_at__lte=old), created_at__lte=old).delete()
+        Plan.objects.create(
+            digest=digest_of(token),
+            user_id=account_of(actor),
+            metalake_id=metalake_id,
+            changes=changes,
+            fact_id=fact_id,
+        )
+
+    write(actor, act, holds=None, kind="plan")
+    return token
+
+
+def _moves(difference: Difference) -> list[blast.Move]:
+    """The steps in the form of the blast radius: what each role holds afterwards on the objects that change."""
+    moves = []
+    for step in difference.steps:
+        on = {}
+        standing = difference.standing.get(step.role_id or 0, {})
+        for id in step.give.keys() | step.take.keys():
+            gone = step.take.get(id, {})
+            staying = {privilege: given for privilege, given in standing.get(id, {}).items() if privilege not in gone}
+            on[id] = staying | step.give.get(id, {})
+        moves.append(blast.Move(step.role_id, on, step.assign, step.unassign, step.name))
+    return moves

@@ -1,0 +1,156 @@
+"""Proposes a role for a wish: grants belong to roles, while those who give them think of people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from access.explain.remedies import Remedies, Step
+from access.plans import blast_radius
+from access.plans.access_requests import OtherHolders, Proposal, Wish
+from access.plans.desired import Change
+from access.plans.plan import plan_changes
+from access.plans.recipients import Standing, find_parties, some_of
+from access.plans.role_choice import Choice, Choosing, Grants, assignments, lines_for
+from authz import operations, policy
+from authz.actor import Actor
+from authz.callers.enumeration import misses_counted
+from authz.models import Grant, Role, unended
+from authz.name_rules import check_role_name
+from authz.objects import find_object
+from authz.services import grant_entries
+from authz.services.authority import may_give, require_give
+from authz.services.change import enter
+from authz.services.grant_entries import Given
+from authz.services.roles import located
+from metalake.errors import Invalid, NotFound
+from metalake.lineage import Located
+from metalake.privileges import Effect
+
+
+@misses_counted("user", "group", "role")
+def propose(actor: Actor, metalake: str, wish: Wish) -> Proposal:
+    """By which role people are given privileges on an object, with the plan of it, counted as far as there is time.
+
+    Raises NotFound and Forbidden unless the caller may grant these privileges there, NotFound of kind "user", "group"
+    or "role", and Invalid for a wish that names nobody or nothing, or a role that holds what the wish contradicts.
+    """
+    top = enter(actor, metalake)
+    if not wish.entries:
+        raise Invalid("Name at least one privilege.", kind="privilege")
+    for privilege in wish.entries:
+        grant_entries.check_kind(privilege, wish.on.kind)
+    target = find_object(metalake, *wish.on, actor)
+    require_give(actor, target, wish.entries)
+    if not wish.people and wish.role is None:
+        raise Invalid("Name a user, a group or a role.", kind="user")
+    grant_entries.check_spans(wish.entries, actor.moment)
+    grant_entries.check_families([(target, wish.entries)])
+    if wish.role is not None:
+        check_role_name(wish.role)
+    return _Proposing(actor, top, target, wish).proposal()
+
+
+class _Proposing:
+    def __init__(self, actor: Actor, top: Located, target: Located, wish: Wish) -> None:
+        self.actor, self.top, self.target, self.wish = actor, top, target, wish
+        self.parties = find_parties(actor, top, wish.people)
+        self.standing = Standing(actor, target, self.parties)
+        self.use = self.standing.uses(wish.entries, wish.with_use)
+        self.notes = tuple(self.standing.notes(wish.entries, self.use))
+
+    def proposal(self) -> Proposal:
+        is_done = all(note.verdict == "effective" for note in self.notes)
+        if self.notes and is_done and not any(use.is_added for use in self.use) and self.wish.role is None:
+            return self._without("All of it is effective already.")
+        if not policy.permits(self.actor, operations.ASSIGN_ROLES, self.top):
+            return self._by_a_granter()
+        choosing = Choosing(self.top, self.parties, self._grants(), self.actor)
+        choice = choosing.choose() if self.wish.role is None else choosing.named(self.wish.role)
+        alternatives = choosing.alternatives() if self.wish.role is None else ()
+        if choice.row is None and not policy.permits(self.actor, operations.CREATE_ROLE, self.top):
+            proposal = self._ask(f"making a role takes create_role on {policy.describe(self.top)}", self._may_make)
+        else:
+            proposal = self._planned(choice, choice.others)
+        return replace(proposal, alternatives=alternatives)
+
+    def _grants(self) -> Grants:
+        """The wish's grants, then those of USE_* on the way that are added to them."""
+        spans = {(given.starts, given.ends) for given in self.wish.entries.values() if given.effect is Effect.ALLOW}
+        span = spans.pop() if len(spans) == 1 else (None, None)
+        use = [(use.on, {use.privilege: Given(Effect.ALLOW, *span)}) for use in self.use if use.is_added]
+        return _merged([(self.target, self.wish.entries), *use])
+
+    def _planned(self, choice: Choice, others: OtherHolders | None) -> Proposal:
+        lines = lines_for(choice.name, choice.standing, self._grants(), self.actor.moment)
+        if lines is None:
+            raise Invalid(
+                f"Role {choice.name} holds one of these privileges there with another effect or for other times: "
+                "choose another role, or revoke that first.",
+                kind="role",
+            )
+        make = [Change("createRole", choice.name)] if choice.row is None else []
+        changes = [*make, *lines, *assignments(choice.name, choice.row, self.parties)]
+        planned = plan_changes(self.actor, self.top.name, changes, budget=blast_radius.PREVIEW)
+        return Proposal(
+            choice.name,
+            choice.row is None,
+            choice.reason,
+            tuple(changes),
+            planned,
+            self.notes,
+            self.use,
+            other_holders=others,
+        )
+
+    def _without(self, reason: str, *asks: Step) -> Proposal:
+        return Proposal(None, False, reason, notes=self.notes, use=self.use, asks=asks)
+
+    # For those who may grant on the object, and not make or assign roles
+
+    def _by_a_granter(self) -> Proposal:
+        """A plan for a role that is chosen by name, if nobody has to be assigned to it; else whom to ask."""
+        top = policy.describe(self.top)
+        if self.wish.role is None:
+            return self._ask(f"assigning a role takes manage_grants on {top}", self._may_make)
+        row = Role.objects.filter(parent_id=self.top.id, name=self.wish.role).first()
+        if row is None:
+            raise NotFound(f"Role {self.wish.role} does not exist.", kind="role")
+        is_known = self._is_known(row)
+        if self.parties and not (is_known and all(row.pk in party.actor.roles for party in self.parties)):
+            return self._ask(f"assigning role {row.name} takes manage_grants on {top}", self._may_assign)
+        self.parties = []
+        choice = Choosing(self.top, [], self._grants(), self.actor).named(row.name, says_all=False)
+        return self._planned(choice, choice.others if is_known else None)
+
+    def _is_known(self, row: Role) -> bool:
+        """Whether the caller, who reads access to the object, reads there who holds the role."""
+        ids = [node.id for node in self.target.nodes]
+        grants = Grant.objects.filter(unended(self.actor.moment), group=row.group_id, content_object__in=ids)
+        return policy.sees(self.actor, located(self.top, row)) or grants.exists()
+
+    def _ask(self, why: str, may: Callable[[Actor], bool]) -> Proposal:
+        """No plan, since a part of it would be of no use, and whom to ask for all of it."""
+        who = some_of([party.whom for party in self.parties]) if self.parties else f"role {self.wish.role}"
+        what = ", ".join(grant_entries.spelled(self.wish.entries))
+        says = f"Give {who} {what} on {policy.describe(self.target)}: {why}."
+        by = Remedies(self.standing.case).by(self.target, may)
+        step = Step("grant", says, self.target, role=self.wish.role, by=by)
+        return self._without(f"You may not do all of it: {why}.", step)
+
+    def _may_assign(self, other: Actor) -> bool:
+        return policy.permits(other, operations.ASSIGN_ROLES, self.top) and all(
+            may_give(other, self.target, privilege) for privilege in self.wish.entries
+        )
+
+    def _may_make(self, other: Actor) -> bool:
+        return self._may_assign(other) and policy.permits(other, operations.CREATE_ROLE, self.top)
+
+
+def _merged(grants: Grants) -> Grants:
+    """The grants with those on the same object as one; the first object stays the first."""
+    by_id: dict[int, tuple[Located, grant_entries.Entries]] = {}
+    for on, privileges in grants:
+        there = by_id.get(on.id, (on, {}))[1]
+        by_id[on.id] = on, there | privileges
+    return list(by_id.values())

@@ -1,0 +1,152 @@
+"""List and release places that nothing writes to any more: former places of tables, and reserved places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from authz import operations, policy, snapshot
+from authz.actor import NOBODY, Actor
+from authz.locks import Lock
+from authz.transactions import Stale
+from catalogs.lookup import by_id, find
+from catalogs.models import LocationClaim, ReservedPlace
+from catalogs.services import reserved_denies, reserved_places
+from catalogs.services.alterations import event, require_enabled
+from catalogs.services.pointers import find_table
+from catalogs.services.writes import Locks, write_to
+from catalogs.stores import store_for
+from formats.iceberg.live_files import live_files
+from formats.iceberg.table_locations import owned_by
+from metalake.errors import Conflict, InUse, NotFound
+from metalake.events import event_of, record
+from metalake.kinds import Kind
+from metalake.lineage import Address, Located
+
+ATTEMPTS = 3
+PLACE = "place"
+
+
+# Of a table
+
+
+def places_of(actor: Actor, ident: Address) -> list[LocationClaim]:
+    """The places of a table, the present ones first, then the former ones."""
+    located = _table(actor, ident)
+    rows = LocationClaim.objects.filter(securable_id=located.id).order_by("former_since", "location")
+    return sorted(rows, key=lambda row: row.former_since is not None)
+
+
+def _table(actor: Actor, ident: Address) -> Located:
+    located = find_table(actor, ident)
+    policy.require(actor, operations.RELEASE_PLACES, located)
+    require_enabled(located)
+    store_for(located, Kind.TABLE).pointers.require_claims(located)
+    return located
+
+
+def release_former(actor: Actor, ident: Address, place_id: str) -> None:
+    """Release a former place of a table, after reading the manifests of all its snapshots.
+
+    With DENYs in force on the table it stays reserved (docs/authorization.md, rule 13).
+    Raises InUse while a live file of the table lies there, Conflict if others keep committing to the table.
+    """
+    for _ in range(ATTEMPTS):
+        if _release_as_read(actor, ident, place_id):
+            return
+    raise Conflict("Others keep committing to the table; try again.", kind=Kind.TABLE)
+
+
+def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
+    located = _table(actor, ident)
+    rows = LocationClaim.objects.filter(securable_id=located.id)
+    place = next((row for row in rows if str(row.pk) == place_id), None)
+    if place is None:
+        raise NotFound(f"Place {place_id} of the table does not exist.", kind=PLACE)
+    if place.former_since is None:
+        raise InUse(f"The table writes to {place.location}; set another location first.", kind=PLACE)
+    _require_left(actor, located, place, [row.location for row in rows])
+
+    def locate(actor: Actor) -> Locks:
+        return [(_table(actor, ident), Lock.CHANGES)]
+
+    def act(actor: Actor, fresh: Located) -> bool:
+        if (fresh.id, fresh.metadata_location) != (located.id, located.metadata_location):
+            return False
+        reserved_places.keep_left(fresh, place.location)
+        if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
+            raise Stale
+        record(event(actor, "table.place_released", fresh, location=place.location))
+        return True
+
+    return write_to(actor, locate, act, kind=Kind.TABLE)
+
+
+def _require_left(actor: Actor, located: Located, place: LocationClaim, places: list[str]) -> None:
+    """Raise InUse while a live file of the table lies in the place."""
+    store = store_for(located, Kind.TABLE)
+    current = store.pointers.read(store.load(actor, located))
+    files = store.pointers.files(current)
+    owns = owned_by(places, files.allowed, files.file_roots)
+    if current.metadata_location and owned_by([place.location], files.allowed, files.file_roots)(
+        current.metadata_location
+    ):
+        raise InUse(f"{place.location} holds the table's metadata.", kind=PLACE)
+    for file in live_files(files.read_manifest, current.metadata, owns, place.location):
+        raise InUse(
+            f"{place.location} holds live files of the table, such as {file!r:.300}: rewrite its data and expire the "
+            "snapshots that name them, or purge the table.",
+            kind=PLACE,
+        )
+
+
+# Of what was dropped
+
+
+def reserved_in(actor: Actor, metalake: str, catalog: str) -> list[ReservedPlace]:
+    """The reserved places of a catalog that the actor may use: its owner all, others their own."""
+    located = _catalog(actor, metalake, catalog)
+    rows = ReservedPlace.objects.filter(of_catalog=located.id).order_by("location", "pk")
+    return [row for row in rows if reserved_places.may_use(actor, row, located)]
+
+
+def _catalog(actor: Actor, metalake: str, catalog: str) -> Located:
+    located = find(actor, Address(metalake=metalake, catalog=catalog))
+    policy.require(actor, operations.LOAD_CATALOG, located)
+    require_enabled(located)
+    return located
+
+
+def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -> None:
+    """Release a reserved place, so that others can use it.
+
+    Raises NotFound, and Forbidden if a DENY was kept with it that the actor may not lift.
+    """
+
+    def locate(actor: Actor) -> Locks:
+        return [(_catalog(actor, metalake, catalog), Lock.HANGS)]
+
+    def act(actor: Actor, located: Located) -> None:
+        rows = ReservedPlace.objects.filter(of_catalog=located.id)
+        row = next((row for row in rows if str(row.pk) == place_id), None)
+        if row is None or not reserved_places.may_use(actor, row, located):
+            raise NotFound(f"Reserved place {place_id} does not exist.", kind=PLACE)
+        reserved_denies.require_lift(actor, [row], None, f"Releasing {row.location}", PLACE)
+        row.delete()
+        record(event(actor, "place.released", located, location=row.location, of=row.full_name))
+
+    write_to(actor, locate, act, kind=Kind.CATALOG)
+
+
+def release_for_operator(by: str, rows: Iterable[ReservedPlace]) -> list[ReservedPlace]:
+    """Release the rows whose catalog is dropped, and return them; in an existing catalog, its owner decides."""
+    released = [row for row in rows if by_id(row.of_catalog) is None]
+    with transaction.atomic():
+        for row in released:
+            who = Actor(NOBODY, by, snapshot.latest())
+            name = [row.full_name.partition(".")[0]]
+            target = (Kind.CATALOG, row.of_catalog, name, row.of_metalake)
+            record(event_of(who, "place.released", *target, location=row.location, of=row.full_name))
+        ReservedPlace.objects.filter(pk__in=[row.pk for row in released]).delete()
+    return released

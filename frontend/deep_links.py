@@ -1,0 +1,33 @@
+"""The filled pages that a grant or a revoke begins on."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from access.explain.queries import Whom
+from metalake.full_names import dotted
+from metalake.lineage import Located
+from metalake.privileges import Effect, Privilege
+
+
+def grant_page(object_id: int, whom: Whom, privilege: Privilege) -> str:
+    """The page that grants this privilege on an object to a user or group."""
+    return _filled("grant", object_id, principal=f"{whom.sort}:{whom.name}", privilege=privilege.value)
+
+
+def revoke_page(object_id: int, role: str, privilege: Privilege, effect: Effect) -> str:
+    """The page that takes this grant on an object from a role."""
+    return _filled("revoke-grant", object_id, role=role, privilege=privilege.value, effect=effect.value)
+
+
+def removal_page(metalake_id: int, whom: Whom, on: Located, **more: str) -> str:
+    """The page that takes somebody's access to an object away; with `effect=deny`, that lifts the DENY of a role."""
+    back = reverse("frontend:access", args=[on.id])
+    query = {"what": "take-away", whom.sort: whom.name, "on": f"{on.kind} {dotted(on.full_name)}", "back": back, **more}
+    return f"{reverse('frontend:change-people', args=[metalake_id])}?{urlencode(query)}"
+
+
+def _filled(route: str, object_id: int, **query: str) -> str:
+    return f"{reverse(f'frontend:{route}', args=[object_id])}?{urlencode(query)}"

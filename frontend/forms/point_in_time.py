@@ -1,0 +1,101 @@
+"""A field for a moment in the past, and the form that compares two."""
+
+from __future__ import annotations
+
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from access.wire.access import read_as_of
+from metalake.errors import Invalid
+from metalake.wire import quote, utc
+
+
+class MomentField(forms.CharField):
+    """A moment in ISO 8601, empty for none; without an offset it is UTC, which is what browsers' pickers send."""
+
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"})
+
+    def to_python(self, value: Any) -> datetime | None:  # type: ignore[override]
+        text = super().to_python(value)
+        try:
+            return self.moment_of(text) if text else None
+        except ValueError:
+            raise forms.ValidationError("This is no moment: choose a day and a time.") from None
+        except Invalid:
+            raise forms.ValidationError(f"{quote(str(text))} is no moment: write it like 2026-08-01T12:00Z.") from None
+
+    def moment_of(self, text: str) -> datetime | None:
+        """The moment of a text. Raises ValueError or Invalid, for which the field says what to do."""
+        moment: datetime = utc(text)
+        return moment
+
+    def run_validators(self, value: Any) -> None:
+        """Validators of texts say nothing about a moment."""
+
+
+class AsOfField(MomentField):
+    """A moment in the past, empty for now."""
+
+    def __init__(self, label: str = "As of", *, required: bool = False) -> None:
+        widget = MomentInput(attrs={"type": "datetime-local", "step": "any"})
+        super().__init__(label=label, required=required, widget=widget)
+
+    def moment_of(self, text: str) -> datetime | None:
+        return read_as_of(text)
+
+
+class MomentInput(forms.TextInput):
+    """A picker of moments, filled as browsers take it: without an offset, to the millisecond, rounded up.
+
+    Where scripts run it shows the reader's own time; the zone stands beside it either way.
+    """
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        given = attrs or {}
+        zone = f"{given.get('id', name)}-zone"
+        described = f"{given.get('aria-describedby', '')} {zone}".strip()
+        picker = super().render(name, value, given | {"aria-describedby": described}, renderer)
+        return format_html('<local-moment>{}<span class="zone" id="{}">UTC</span></local-moment>', picker, zone)
+
+    def format_value(self, value: Any) -> str | None:
+        try:
+            moment = read_as_of(value or None) if isinstance(value, str) else value
+        except Invalid:
+            return None
+        return shown_in_picker(moment) if moment else None
+
+
+def shown_in_picker(moment: datetime) -> str:
+    """The moment in UTC as `datetime-local` takes it; never earlier, so that what changed at that moment shows."""
+    rounded = moment.astimezone(UTC)
+    past = rounded.microsecond % 1000
+    if past and rounded.year < MAXYEAR:
+        rounded += timedelta(microseconds=1000 - past)
+    return rounded.replace(tzinfo=None).isoformat(timespec="milliseconds" if rounded.microsecond else "seconds")
+
+
+class AsOfForm(forms.Form):
+    """One moment, empty for now."""
+
+    asOf = AsOfField()  # the word of the wires
+
+
+class CompareForm(forms.Form):
+    """Two moments; an empty `to` is now. It is bound once it is asked."""
+
+    def __init__(self, query: QueryDict) -> None:
+        super().__init__(query if "from" in query else None)
+        self.fields |= {"from": AsOfField(label="From", required=True), "to": AsOfField(label="To, or now")}
+
+    def clean(self) -> dict[str, Any]:
+        asked: dict[str, Any] = super().clean() or self.cleaned_data
+        asked["to"] = asked.get("to") or timezone.now()
+        if "from" in asked and asked["from"] >= asked["to"]:
+            raise forms.ValidationError("The first moment has to be before the second.")
+        return asked

@@ -1,0 +1,161 @@
+"""Guards of every page: who is signed in, whether htmx asks for a part of it, and errors shown as a page or a part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django.utils.http import urlencode
+from django_htmx.http import HttpResponseClientRedirect
+
+from authz import operations, policy
+from authz.actor import Actor
+from authz.callers.identity import actor_of
+from authz.operations import Operation
+from catalogs.secrets import is_secret
+from catalogs.stores import leaf_kinds
+from frontend.error_pages import is_partial, refuse, signed_out, stays_open
+from frontend.forms.catalogs import PROPERTY
+from frontend.forms.jobs import VALUE
+from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.kinds import Kind
+from metalake.lineage import Lineage, Located
+from metalake.logs import note_failure
+from metalake.rest.exceptions import shape_of
+
+LONGEST = 2000  # characters of an address: Django redirects to 2,048 at most
+UNTYPED = ("csrfmiddlewaretoken", "token", "plan", "act", "shown")
+__all__ = [
+    "home", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
+    "takes_schemas", "takes_views",
+]  # fmt: skip
+Page = Callable[..., HttpResponse]
+
+
+def home() -> str:
+    """The path of the first page."""
+    return reverse("frontend:home")
+
+
+def signed_in(page: Page) -> Page:
+    """Pass the page its actor, send others to sign in, and render our errors. Nothing is cached."""
+
+    @wraps(page)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_authenticated:
+            response = _to_login(request)
+        else:
+            try:
+                response = page(request, actor_of(request.user), *args, **kwargs)
+            except MetalakeError as failure:
+                response = _failure(request, failure)
+        add_never_cache_headers(response)
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+
+    return guarded
+
+
+def keeps_form(page: Page) -> Page:
+    """Lead who sends a form after their session ended back to it, filled: the page takes its form as a query too."""
+
+    @wraps(page)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated or request.method != "POST" or is_partial(request):
+            return page(request, *args, **kwargs)
+        response = redirect(_login_url(*_filled(request, request.get_full_path())))
+        add_never_cache_headers(response)
+        return response
+
+    return guarded
+
+
+def permits(request: HttpRequest, operation: Operation, target: Lineage) -> bool:
+    """Whether the user may do this, asked as Django does; authz.backends asks the evaluator."""
+    user: Any = request.user
+    return user.has_perm(f"authz.{operation.name}", target)
+
+
+def require(request: HttpRequest, operation: Operation, target: Lineage) -> None:
+    """Raise Forbidden unless the user may do this on an object that they see."""
+    if not permits(request, operation, target):
+        raise policy.refusal(request.user.get_username(), operation, target)
+
+
+def may_make_schema(actor: Actor, target: Located) -> bool:
+    """Whether the actor may make a schema in this object, be it with parents that are missing."""
+    creations = operations.CREATE_SCHEMA, operations.BOOTSTRAP_SCHEMA
+    return takes_schemas(target) and any(policy.permits(actor, each, target) for each in creations)
+
+
+def takes_schemas(target: Located) -> bool:
+    """Whether schemas may lie directly in this object."""
+    return target.kind == Kind.CATALOG or (target.kind == Kind.SCHEMA and target.nested)
+
+
+def may_make_view(actor: Actor, target: Located) -> bool:
+    """Whether the actor may make a view directly in this object."""
+    return takes_views(target) and policy.permits(actor, operations.CREATE_VIEW, target)
+
+
+def takes_views(target: Located) -> bool:
+    """Whether views may lie directly in this object."""
+    return target.kind == Kind.SCHEMA and Kind.VIEW in leaf_kinds(target)
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    """Redirect to the sign-in, which leads back to the open page; a form that was filled stays on it."""
+    if is_partial(request):
+        if stays_open(request):
+            return signed_out(request)
+        return HttpResponseClientRedirect(_login_url(_page_of(request, "HX-Current-URL")))
+    pages = [request.get_full_path()] if request.method == "GET" else _filled(request, _page_of(request, "Referer"))
+    return redirect(_login_url(*pages))
+
+
+def _page_of(request: HttpRequest, header: str) -> str:
+    """The page that a request was sent from, or home where that is not known or not ours."""
+    try:
+        page = urlsplit(request.headers.get(header, ""))
+    except ValueError:
+        return home()
+    return page._replace(scheme="", netloc="").geturl() if page.netloc == request.get_host() else home()
+
+
+def _filled(request: HttpRequest, path: str) -> list[str]:
+    """The page with what was typed as its query, without what is secret, and the page as it was."""
+    if path == home() or hasattr(request, "sensitive_post_parameters"):
+        return [path]
+    page, _, before = path.partition("?")
+    query = QueryDict(before, mutable=True)
+    for name, values in request.POST.lists():
+        plain = name.removeprefix(VALUE).removeprefix(PROPERTY)
+        if name not in UNTYPED and not any(is_secret(plain, value) for value in values):
+            query.setlist(name, values)
+    return [f"{page}?{query.urlencode()}" if query else page, path]
+
+
+def _login_url(*pages: str) -> str:
+    """The sign-in that leads to the first of the pages whose address is short enough; `cut` if that is another one."""
+    login = reverse("frontend:login")
+    for page in (*pages, pages[-1].partition("?")[0]):
+        query = {"next": page} if page == pages[0] else {"next": page, "cut": "1"}
+        url = f"{login}?{urlencode(query)}"
+        if page != home() and len(url) <= LONGEST:
+            return url
+    return login
+
+
+def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
+    """Render a failure; a whole page that is missing or refused says no more than that."""
+    note_failure(failure)
+    status, _, _ = shape_of(failure)
+    says_no_more = isinstance(failure, NotFound | Forbidden) and not is_partial(request)
+    title = "" if says_no_more else "That did not work"
+    return refuse(request, status, "" if says_no_more else failure.message, title=title)

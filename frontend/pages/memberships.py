@@ -1,0 +1,294 @@
+"""Changes of who holds what: each is shown as it will be, and made when that is confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.forms import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from access.explain.queries import Whom
+from access.plans import apply, blast_radius, plan
+from access.plans.desired import Change
+from access.plans.removals import remove_access
+from access.plans.renewal import Moved
+from authz import operations
+from authz.actor import Actor
+from authz.services import directory, people, roles
+from frontend import toasts
+from frontend.confusables import spelled
+from frontend.forms.matrix import read_place
+from frontend.forms.people import read_names
+from frontend.page_decorators import keeps_form, require, signed_in
+from frontend.pages.catalogs import located
+from frontend.pages.people import listed
+from frontend.pages.sign_in import local_path
+from frontend.pages.undo import say_applied
+from metalake.errors import Forbidden, Invalid, MetalakeError
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from metalake.privileges import Effect
+from metalake.rest.exceptions import shape_of
+
+Asked = dict[str, str]
+_PASSED_ON = ("what", "back", "user", "group", "role", "on", "effect")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change before it is made: a heading, what will happen in sentences, and the act itself.
+
+    `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None). What plans
+    know is a plan of `changes`, with who gains and loses by it, or `nothing` is said; all else is made by `make`.
+    """
+
+    title: str
+    says: list[str]
+    button: str
+    done: str
+    make: Callable[[], object] | None = None
+    changes: tuple[Change, ...] = ()
+    after: str | None = None
+    is_danger: bool = False
+    nothing: str = "It is so already: nothing changes."
+
+
+@require_http_methods(["GET", "POST"])
+@keeps_form
+@signed_in
+def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """Show what a change would do, or make it (`act=apply`); a refusal is shown with all that was typed."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    sent = request.POST if request.method == "POST" else request.GET
+    asked: Asked = {name: str(value).replace("\x00", "") for name, value in sent.items()}
+    asked["back"] = local_path(asked.get("back"))
+    hidden = {name: asked[name] for name in _PASSED_ON if asked.get(name)}
+    context: dict[str, Any] = {"target": target, "asked": asked, "hidden": hidden, "before": None}
+    template = "frontend/people/change.html"
+    read = CHANGES.get(asked.get("what", ""))
+    try:
+        if read is None:
+            raise Invalid("There is no such change.")
+        proposal = read(request, actor, target, asked)
+        context["proposal"] = proposal
+        if asked.get("act") == "apply" and request.method == "POST" and _make(request, actor, target, proposal, asked):
+            return redirect(proposal.after or asked["back"])
+        if proposal.make is None:
+            context["planned"] = plan.plan_changes(actor, target.name, proposal.changes, budget=blast_radius.PREVIEW)
+    except Forbidden:
+        raise
+    except MetalakeError as refusal:
+        status, _, _ = shape_of(refusal)
+        if isinstance(refusal, Moved) and refusal.planned:
+            planned = plan.plan_changes(actor, target.name, proposal.changes, budget=blast_radius.PREVIEW)
+            context |= {"planned": planned, "moved": refusal.message, "before": refusal.shown}
+        else:
+            context.pop("proposal", None)
+            hidden.pop("on", None)  # a field shows it
+            context["refusal"] = refusal.message
+        return render(request, template, context, status=status)
+    return render(request, template, context)
+
+
+def _make(request: HttpRequest, actor: Actor, target: Located, proposal: Proposal, asked: Asked) -> bool:
+    """Make the change; False for one that plans know and that was not shown yet. Raises Moved if it is another now."""
+    if proposal.make is not None:
+        proposal.make()
+        toasts.add(request, proposal.done)
+        return True
+    if not asked.get("token"):
+        return False
+    applied = apply.apply_plan(actor, target.name, asked["token"])
+    say_applied(request, proposal.done, target.id, applied.token, proposal.after or asked["back"])
+    return True
+
+
+def _holder(asked: Asked) -> tuple[str, str]:
+    """ "user" or "group", and the name."""
+    for sort in ("user", "group"):
+        if asked.get(sort):
+            return sort, asked[sort]
+    raise Invalid("Name a user or a group.")
+
+
+def _role(asked: Asked) -> str:
+    if not asked.get("role", "").strip():
+        raise Invalid("Name a role.", kind="role")
+    return asked["role"].strip()
+
+
+def assign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    require(request, operations.ASSIGN_ROLES, target)
+    (sort, name), role = _holder(asked), _role(asked)
+    who, what = spelled(name), spelled(role)
+    return Proposal(
+        title=f"Assign role {what} to {sort} {who}",
+        says=[_everybody(sort, f"{who} may do what the role allows, and nothing that it denies.")],
+        button="Assign the role",
+        done=f"{sort.capitalize()} {who} holds role {what} now.",
+        changes=(Change("assign", role, holder=(sort, name)),),
+    )
+
+
+def unassign(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    require(request, operations.ASSIGN_ROLES, target)
+    (sort, name), role = _holder(asked), _role(asked)
+    who, what = spelled(name), spelled(role)
+    return Proposal(
+        title=f"Take role {what} from {sort} {who}",
+        says=[_everybody(sort, f"{who} loses what this role alone allows, and what it denies no longer counts.")],
+        button="Take the role away",
+        done=f"{sort.capitalize()} {who} does not hold role {what} any more.",
+        changes=(Change("unassign", role, holder=(sort, name)),),
+        is_danger=True,
+    )
+
+
+def _everybody(sort: str, sentence: str) -> str:
+    return f"Everybody in {sentence}" if sort == "group" else sentence
+
+
+def put_in(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    """Put the people of a pasted list into a group."""
+    metalake, group = target.metalake.name, asked.get("group", "")
+    shown = people.get_group(actor, metalake, group)
+    names, repeated = read_names(asked.get("people", ""))
+    if not names:
+        raise Invalid("Name at least one user, one a line.", kind="user")
+    directory.require_users(actor, metalake, names)
+    inside = set(shown.users or ())
+    fresh = [name for name in names if name not in inside]
+    says = [f"{len(fresh):,} of {len(names):,} are not in it yet: {listed(fresh) or 'nobody'}."]
+    if repeated:
+        says.append(f"Named more than once, and put in once: {listed(repeated)}.")
+    return Proposal(
+        title=f"Put {_count(len(names))} into group {spelled(group)}",
+        says=[*says, _roles_of(shown, "Each gets what its roles allow and deny")],
+        button="Put them in",
+        done=f"{_count(len(fresh))} put into group {spelled(group)}.",
+        make=lambda: people.set_group_users(actor, metalake, group, add=names),
+    )
+
+
+def take_out(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    metalake, group, user = target.metalake.name, asked.get("group", ""), asked.get("user", "")
+    shown = people.get_group(actor, metalake, group)
+    who = spelled(user)
+    return Proposal(
+        title=f"Take {who} out of group {spelled(group)}",
+        says=[
+            _roles_of(shown, f"{spelled(user)} loses what its roles alone allow, and what they deny no longer counts")
+        ],
+        button="Take out",
+        done=f"{who} is not in group {spelled(group)} any more.",
+        make=lambda: people.set_group_users(actor, metalake, group, remove=[user]),
+        is_danger=True,
+    )
+
+
+def _roles_of(group: people.Person, sentence: str) -> str:
+    return f"{sentence}: {listed(group.roles)}." if group.roles else "The group holds no role."
+
+
+def _count(number: int) -> str:
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
+def remove(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    """Remove a user or a group from a metalake; `what` says which of both."""
+    sort = asked["what"].removeprefix("remove-")
+    rights, load, drop, says = _REMOVING[sort]
+    require(request, rights, target)
+    metalake = target.metalake.name
+    shown = load(actor, metalake, asked.get(sort, ""))
+    who = spelled(shown.name)
+    return Proposal(
+        title=f"Remove {sort} {who} from {metalake}",
+        says=says(shown, metalake),
+        button="Remove from the metalake",
+        done=f"{sort.capitalize()} {who} is removed from {metalake}.",
+        make=lambda: drop(actor, metalake, shown.name),
+        after=_list(target, f"{sort}s"),
+        is_danger=True,
+    )
+
+
+def _without_user(shown: people.Person, metalake: str) -> list[str]:
+    who = spelled(shown.name)
+    return [
+        f"{who} sees nothing of {metalake} any more, and what they own there passes to its owner.",
+        f"Their roles end: {listed(shown.roles)}." if shown.roles else "They hold no role themselves.",
+        "Roles and groups that deny them something are remembered, and count again if they are added again.",
+        "Their account stays.",
+    ]
+
+
+def _without_group(shown: people.Person, metalake: str) -> list[str]:
+    return [
+        _roles_of(shown, f"{_count(len(shown.users or ()))} lose what its roles alone allow"),
+        f"What the group owns passes to the owner of {metalake}. The people themselves stay.",
+    ]
+
+
+_REMOVING = {
+    "user": (operations.MANAGE_USERS, people.get_user, people.remove_user, _without_user),
+    "group": (operations.MANAGE_GROUPS, people.get_group, people.remove_group, _without_group),
+}
+
+
+def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    role = _role(asked)
+    record = roles.load_role(actor, target.name, role)
+    grants = sum(len(granted.entries) for granted in record.grants)
+    return Proposal(
+        title=f"Drop role {role}",
+        says=[f"Its {grants:,} grants end for everybody who holds it." if grants else "It carries no grant."],
+        button="Drop the role",
+        done=f"Role {role} is dropped.",
+        changes=(Change("dropRole", role),),
+        after=_list(target, "roles"),
+        is_danger=True,
+    )
+
+
+def take_away(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
+    """Take somebody's access to an object away; with `effect=deny`, lift what a role denies them on it."""
+    (sort, name), is_lift = _holder(asked), asked.get("effect") == Effect.DENY
+    try:
+        place = read_place(asked.get("on", ""))
+    except ValidationError as wrong:
+        raise Invalid(" ".join(wrong.messages), kind="object") from None
+    only, effect = ([asked["role"]] if asked.get("role") else []), Effect.DENY if is_lift else Effect.ALLOW
+    removal = remove_access(actor, target.name, Whom(sort, name), place, effect, only)
+    who, what = spelled(name), spelled(place.full_name)
+    says = [f"Role {spelled(part.role)}: {part.says}" for part in removal.parts] or ["No role does that."]
+    return Proposal(
+        title=f"Lift what denies {who} something on {what}" if is_lift else f"Take {who}'s access to {what} away",
+        says=[*says, *removal.notes],
+        button="Lift it" if is_lift else "Take it away",
+        done=f"{who} is denied it no more." if is_lift else f"{who}'s access to {what} is taken away.",
+        changes=tuple(removal.changes),
+        is_danger=True,
+        nothing="Nothing of this can be taken here." if removal.parts or removal.notes else Proposal.nothing,
+    )
+
+
+def _list(target: Located, sort: str) -> str:
+    return f"{reverse('frontend:people', args=[target.id])}?sort={sort}"
+
+
+CHANGES: dict[str, Callable[[HttpRequest, Actor, Located, Asked], Proposal]] = {
+    "assign": assign,
+    "unassign": unassign,
+    "put-in": put_in,
+    "take-out": take_out,
+    "take-away": take_away,
+    "remove-user": remove,
+    "remove-group": remove,
+    "drop-role": drop_role,
+}

@@ -1,0 +1,83 @@
+"""What was just applied, said on the next page with a button, and taking it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
+
+from access.plans import apply, renewal
+from access.plans import undo as undoing
+from access.plans.desired import Change
+from access.plans.renewal import Moved
+from authz.actor import Actor
+from frontend import toasts
+from frontend.confusables import spelled
+from frontend.page_decorators import signed_in
+from frontend.pages.catalogs import located
+from frontend.pages.sign_in import local_path
+from metalake.errors import MetalakeError
+from metalake.kinds import Kind
+from metalake.logs import note_failure
+
+SHOWN = 4
+
+
+def say_applied(request: HttpRequest, says: str, metalake_id: int, token: str | None, back: str) -> None:
+    """Have the next page say this; `token` is that of the applied plan, None where nothing can be undone.
+
+    `back` is the path of the page that is shown when it was undone.
+    """
+    if token is None:
+        toasts.add(request, says)
+    else:
+        path = f"{reverse('frontend:undo', args=[metalake_id])}?{urlencode({'back': back})}"
+        toasts.add(request, says, undo_path=path, undo_token=token)
+
+
+@require_POST
+@signed_in
+def undo(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """Apply the inverse of an applied plan, then say on the page before what was taken back.
+
+    Where rights move between planning and applying, the inverse of now is shown, and applied when that is confirmed.
+    """
+    top = located(actor, metalake_id, Kind.METALAKE)
+    back = local_path(request.GET.get("back"))
+    token = request.POST.get("plan")
+    left: Sequence[str] = ()
+    try:
+        if not token:
+            planned = undoing.plan_undo(actor, top.name, request.POST.get("token", ""))
+            token, left = planned.token, planned.left
+        applied = apply.apply_plan(actor, top.name, token)
+    except Moved as moved:
+        if moved.planned and moved.planned.token:
+            context = {"target": top, "back": back, "planned": moved.planned, "moved": moved.message}
+            context["before"] = moved.shown
+            return render(request, "frontend/granting/undo.html", context, status=409)
+        say_applied(request, f"It was not undone. {moved.message}", top.id, None, back)
+    except MetalakeError as failure:
+        note_failure(failure)
+        say_applied(request, f"It was not undone. {failure.message}", top.id, None, back)
+    else:
+        say_applied(request, in_words(applied.changes, left), top.id, applied.token, back)
+    return redirect(back)
+
+
+def in_words(changes: Sequence[Change], left: Sequence[str]) -> str:
+    """What an undo did, in a sentence or two: the first changes, how many more, and what was left as it is.
+
+    A role that is dropped or made again is one of them, with all that it holds.
+    """
+    whole = {"dropRole": "drop role {} with all that it held", "createRole": "make role {} again, as it was"}
+    roles = {change.role: whole[change.change] for change in changes if change.change in whole}
+    lines = [sentence.format(spelled(role)) for role, sentence in roles.items()]
+    lines += [renewal.in_words(change) for change in changes if change.role not in roles]
+    more = len(lines) - SHOWN
+    says = f"Undone: {'; '.join(lines[:SHOWN])}" if lines else "There is nothing left to undo"
+    return " ".join([f"{says}; and {more} more." if more > 0 else f"{says}.", *left])

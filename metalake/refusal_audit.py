@@ -1,0 +1,224 @@
+"""Writes refusals to the audit in a way that no caller can flood.
+
+The first ROWS different refusals of a caller in a minute are written as a row each, at once; the number of further
+ones is one row when the minute is over. Failed sign-ins are one row a minute, with their numbers by account and
+address. All processes of a server count on its board, so the bounds hold for them together, and what a killed
+process had counted is written by the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
+from django.utils import timezone
+
+from metalake import shared_memory
+from metalake.blocking import may_block
+from metalake.errors import Forbidden
+from metalake.events import Event, record
+from metalake.models import Metalake
+from metalake.sqlite.base import DatabaseWrapper
+
+log = logging.getLogger(__name__)
+
+MINUTE = 60.0  # seconds
+ROWS = 20
+CALLERS = 1000  # counted separately in a minute; further ones are counted together
+NAMED = 20  # accounts and addresses that a row of failed sign-ins names
+MAX_TEXT = 1024  # bytes of a text that a caller wrote
+LONGEST_NAME = 255  # the size of the audit's column
+WAITING = 1000  # rows that wait for the database
+BRIEFLY = 1.0  # seconds
+OTHERS = "others"
+
+clock = time.monotonic
+
+
+_minutes = shared_memory.Notes("refusals")  # of each caller, by a digest of its name
+_sign_ins = shared_memory.Notes("failed sign-ins")  # those of this minute
+_unwritten = shared_memory.Notes("refusals untold")  # rows that are not in the database yet
+
+
+def refused(actor: str, asked: str, refusal: Forbidden, metalake: str | None = None) -> None:
+    """Record that a caller was refused `asked`, a verb and a path, in a transaction of its own.
+
+    `metalake` is the name in the path. Raises only BeginAgain, in a short read: it may have to wait for a writer. Other
+    failures are logged, so that the answer does not fail with them.
+    """
+    may_block()
+    details = {"why": shortened(refusal.message)}
+    event = _event("access.refused", actor, shortened(asked), details, kind=refusal.kind or "")
+    what = hashlib.sha256(f"{asked}\0{refusal.message}".encode(errors="surrogatepass")).hexdigest()[:32]
+    try:
+        if _is_a_row(event.actor, what) and not _note([event], metalake):
+            _is_a_row(event.actor, what)  # the row could not be written, so it is counted
+    except shared_memory.Unavailable:
+        log.exception("a refusal could not be noted")
+
+
+def _is_a_row(caller: str, what: str) -> bool:
+    """Whether the refusal is written as a row at once; else it is counted."""
+    with shared_memory.turn():
+        name = _digest(caller)
+        if name not in _minutes and len(_minutes) >= CALLERS:
+            caller, name = OTHERS, _digest(OTHERS)
+        minute = _minutes.get(name)
+        if minute is None or minute["ends"] <= clock():
+            if minute is not None:
+                _store(_rest(minute))
+            minute = _begun(caller=caller, rows=[], more=0)
+        is_row = what not in minute["rows"] and len(minute["rows"]) < ROWS
+        if is_row:
+            minute["rows"].append(what)
+        else:
+            minute["more"] += 1
+        _minutes[name] = minute
+        return is_row
+
+
+def sign_in(account: str | None, address: str, *, tried: bool) -> None:
+    """Count a sign-in that failed, or was refused untried; `account` is None if no account has that name.
+
+    Names without an account are only counted, since one may be a password typed by mistake. Never raises.
+    """
+    try:
+        with shared_memory.turn():
+            minute = _sign_ins.get("")
+            if minute is None or minute["ends"] <= clock():
+                if minute is not None:
+                    _store(_rest(minute))
+                minute = _begun(wrong=0, notTried=0, accounts={}, unknownNames=0, addresses={})
+            minute["wrong" if tried else "notTried"] += 1
+            if account is None:
+                minute["unknownNames"] += 1
+            else:
+                _count(minute["accounts"], account)
+            _count(minute["addresses"], address or "local")
+            _sign_ins[""] = minute
+    except shared_memory.Unavailable:
+        log.exception("a failed sign-in could not be counted")
+
+
+def flush(*, everything: bool = False) -> None:
+    """Write the rows of the minutes that are over, or of all; the processes of a server do so each second."""
+    try:
+        events = _take(everything)
+        if events and not _note(events):
+            with shared_memory.turn():
+                _store(events)
+    except shared_memory.Unavailable:
+        log.exception("what was refused could not be told")
+
+
+def _take(everything: bool) -> list[Event]:
+    """Remove the events that are to be written from the board and return them."""
+
+    def over() -> list[tuple[shared_memory.Notes, str, dict[str, Any]]]:
+        begun = [(notes, name, each) for notes in (_minutes, _sign_ins) for name, each in notes.everything().items()]
+        return [entry for entry in begun if everything or entry[2]["ends"] <= clock()]
+
+    if not over() and not _unwritten:
+        return []
+    with shared_memory.turn():
+        events = [_event_of(each) for each in _unwritten.everything().values()]
+        _unwritten.clear()
+        for notes, name, each in over():
+            events += _rest(each)
+            del notes[name]
+        return events
+
+
+def _rest(begun: dict[str, Any]) -> list[Event]:
+    """The event with the counts of a minute, if it counted anything."""
+    if "more" not in begun:
+        details = {name: value for name, value in begun.items() if name != "ends"}
+        return [_event("sign_in.refused", "", f"{begun['wrong'] + begun['notTried']} sign-ins", details, kind="user")]
+    if not begun["more"]:
+        return []
+    details = {"more": begun["more"], "since": begun["since"]}
+    return [_event("access.refused", begun["caller"], f"{begun['more']} more requests", details)]
+
+
+def _begun(**counts: Any) -> dict[str, Any]:
+    return counts | {"since": timezone.now().isoformat(), "ends": clock() + MINUTE}
+
+
+def _store(events: list[Event]) -> None:
+    """Put events on the board, for the next flush."""
+    for event in events[: WAITING - len(_unwritten)]:
+        _unwritten[f"{event.at.isoformat()} {uuid4()}"] = event.as_json()
+
+
+def _event_of(stored: dict[str, Any]) -> Event:
+    return Event(**(stored | {"at": datetime.fromisoformat(stored["at"])}))
+
+
+def _digest(caller: str) -> str:
+    return hashlib.sha256(caller.encode(errors="surrogatepass")).hexdigest()
+
+
+def forget() -> None:
+    """Drop everything that was counted."""
+    for notes in (_minutes, _sign_ins, _unwritten):
+        notes.clear()
+
+
+def shortened(text: str) -> str:
+    """The text, or its first KEPT bytes and a hash of the rest."""
+    raw = text.encode(errors="surrogatepass")
+    if len(raw) <= MAX_TEXT:
+        return text
+    rest = raw[MAX_TEXT:]
+    return f"{raw[:MAX_TEXT].decode(errors='ignore')}... sha256:{hashlib.sha256(rest).hexdigest()} of {len(rest)} bytes"
+
+
+def _count(counter: dict[str, int], name: str) -> None:
+    name = name if name in counter or len(counter) < NAMED else OTHERS
+    counter[name] = counter.get(name, 0) + 1
+
+
+def _event(name: str, actor: str, full_name: str, details: dict[str, Any], kind: str = "") -> Event:
+    return Event(
+        name=name,
+        actor=actor[:LONGEST_NAME],
+        kind=kind,
+        object_id=0,
+        full_name=full_name,
+        metalake_id=None,
+        details=details,
+    )
+
+
+def _note(events: list[Event], metalake: str | None = None) -> bool:
+    try:
+        with _briefly(), transaction.atomic():
+            id = metalake and Metalake.objects.filter(name=metalake).values_list("pk", flat=True).first()
+            record(*(replace(event, metalake_id=id or None) for event in events))
+    except DatabaseError:
+        log.exception("refusals could not be noted")
+        return False
+    return True
+
+
+@contextmanager
+def _briefly() -> Iterator[None]:
+    """On SQLite, wait at most BRIEFLY for the one writer, since the caller who was refused waits meanwhile."""
+    store = connections[DEFAULT_DB_ALIAS]
+    if not isinstance(store, DatabaseWrapper) or store.in_atomic_block:
+        yield
+        return
+    store.wait_at_most(BRIEFLY)
+    try:
+        yield
+    finally:
+        store.wait_at_most(settings.METALAKE_LIMITS.lock)

@@ -1,0 +1,46 @@
+"""Context variables of a request: its id, for logs, events and audit rows, its client's address, and its door."""
+
+import contextvars
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
+
+# The address by which failed sign-ins are counted (metalake.client_address.client_of); "" outside of requests.
+address: contextvars.ContextVar[str] = contextvars.ContextVar("address", default="")
+
+
+def this_process() -> str:
+    """The host and the id of this process, as rows name it."""
+    return f"{socket.gethostname()[:80]} {os.getpid()}"
+
+
+class Door(NamedTuple):
+    """The way a request came in: its wire ("native", "iceberg", "page" or "worker") and the engine that sent it.
+
+    `asked` are the questions that it has put to the evaluator; None where it can only put one.
+    """
+
+    wire: str
+    engine: str
+    asked: set[Any] | None
+
+
+NO_REQUEST = Door("worker", "", None)
+door: contextvars.ContextVar[Door] = contextvars.ContextVar("door", default=NO_REQUEST)
+
+
+@contextmanager
+def for_request(asked: str) -> Iterator[None]:
+    """A context for work for the request of this id: done later, by another process, or by the request itself."""
+    is_itself = bool(asked) and request_id.get() == asked
+    came_by = door.set(door.get() if is_itself else Door("worker", "", set()))
+    token = request_id.set(asked)
+    try:
+        yield
+    finally:
+        request_id.reset(token)
+        door.reset(came_by)

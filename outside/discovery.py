@@ -1,0 +1,60 @@
+"""Look for outside objects without a row; one gets its row when an actor asks for it who may load it or grant on it."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from authz.actor import Actor
+from catalogs.services import schema_paths
+from catalogs.services.provider_of import provider_at
+from catalogs.services.resolution import may_look
+from metalake.errors import Invalid, NotFound, Unsupported
+from metalake.kinds import Kind
+from metalake.lineage import Located, SchemaName
+from outside import mirror, nesting
+from outside.calls import levels_of, load_leaf, load_schema
+from outside.mirror_schemas import meet_schemas
+
+
+def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
+    """Look for a schema outside and make its row; whether it exists. Only for an actor who may look for it."""
+    try:
+        path = schema_paths.path_in(catalog, name)
+    except (Invalid, Unsupported):
+        return False
+    if not may_look(actor, catalog, Kind.SCHEMA, path.leaf):
+        return False
+    provider = provider_at(catalog)
+    try:
+        places = nesting.spellings(provider, path)
+    except (Invalid, Unsupported):
+        return False
+    for levels in places:
+        asked_at = timezone.now()
+        try:
+            remote = load_schema(actor, catalog, provider, levels)
+        except NotFound:
+            continue
+        meet_schemas(catalog, provider, [remote], asked_at)
+        return True
+    return False
+
+
+def meet_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
+    """As `meet_schema`, for an object in a schema; a table that the catalog's settings hide counts as missing."""
+    if not may_look(actor, schema, kind):
+        return False
+    provider = provider_at(schema)
+    name = provider.names.folded(name)
+    levels = levels_of(schema)
+    if levels is None:
+        return False
+    asked_at, kinds = timezone.now(), mirror.listed_kinds(schema, kind)
+    try:
+        remote = load_leaf(actor, schema, provider, kinds[0], levels, name)
+    except NotFound:
+        return False
+    if remote.kind not in kinds or (remote.kind == Kind.TABLE and not provider.tables.shows(remote)):
+        return False
+    mirror.meet_leaves(kind, schema, [remote], asked_at)
+    return remote.kind == kind

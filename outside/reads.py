@@ -1,0 +1,192 @@
+"""Read outside objects, reuse recent answers, and bury objects that are gone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from django.db import IntegrityError
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from authz.actor import Actor, system_actor
+from authz.transactions import write
+from catalogs.models import Catalog, Listing, Mirror, RefreshRun, Reservation
+from metalake.errors import NotFound
+from metalake.kinds import Kind
+from metalake.lineage import Located
+from metalake.models import Securable
+from outside import mirror
+from outside.calls import levels_of, load_leaf, load_schema
+from outside.mirror_schemas import meet_schemas
+from outside.tombstones import bury
+from providers.base import Provider
+from providers.remote_objects import Remote
+
+SKEW = timedelta(minutes=1)  # by which the clocks of two processes may differ
+LOOKS = 10  # calls at most in one request, for objects that a listing left out
+MANY = 1_000  # missing rows at most from which those are chosen
+
+
+def catalog_of(located: Located) -> Located:
+    while located.kind != Kind.CATALOG:
+        located = located.above()
+    return located
+
+
+def listed_since(container_id: int, catalog_id: int, provider: Provider, force: bool) -> datetime | None:
+    """When the names below were last listed, if that is recent enough to answer from the rows; else None."""
+    if force or not provider.freshness:
+        return None
+    oldest = _oldest(catalog_id, provider)
+    listings = Listing.objects.filter(pk=container_id, taken_at__gte=oldest)
+    moments = [*listings.values_list("taken_at", flat=True), _walked_since(catalog_id, oldest)]
+    return max((moment for moment in moments if moment), default=None)
+
+
+def _oldest(catalog_id: int, provider: Provider) -> datetime:
+    """The oldest time of a fresh answer; answers from before the catalog was altered may be of another system."""
+    oldest = timezone.now() - timedelta(seconds=provider.freshness)
+    altered = Catalog.objects.filter(pk=catalog_id).values_list("last_modified_time", flat=True).first()
+    return max(oldest, altered) if altered else oldest
+
+
+def forget_answers(catalog_id: int, because: str) -> None:
+    """Make all answers of a catalog's former system stale and end its walks, since the catalog leads elsewhere now.
+
+    In the transaction that alters the catalog. The times of the latest answers are moved back by SKEW, since they may
+    come from processes whose clocks are ahead.
+    """
+    now = timezone.now()
+    Listing.objects.filter(Q(pk=catalog_id) | Q(container__schema__in_catalog_id=catalog_id)).delete()
+    Mirror.objects.filter(in_catalog_id=catalog_id, taken_at__gt=now - SKEW).update(taken_at=now - SKEW)
+    walks = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
+    walks.update(state=RefreshRun.State.FAILED, error=because, ended_at=now)
+
+
+def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
+    """When the last complete walk began, if not before `oldest`: all mirrors were up to date then."""
+    runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.DONE, started_at__gte=oldest)
+    return runs.order_by("-started_at").values_list("started_at", flat=True).first()
+
+
+def names_to_show(
+    actor: Actor, container: Located, provider: Provider, listed: set[str], kind: Kind, taken_at: datetime
+) -> set[str]:
+    """The names that may be shown: the listed ones, those left out that exist after all, and those just made.
+
+    The listing counts as fresh only if there are no other rows, since answers from the rows show all of them.
+    """
+    is_of_schemas = kind == Kind.SCHEMA
+    known = mirror.of_schemas(container.catalog.id) if is_of_schemas else mirror.of_leaves(container.id, kind)
+    names = listed | _bury_missing(actor, container, provider, known, listed)
+    names |= mirror.just_made(known, taken_at)
+    if provider.freshness:
+        is_whole = names.issuperset(known.values_list("wire_name", flat=True))
+        _note_listing(container.id, taken_at if is_whole else None)
+    return names
+
+
+def _note_listing(container_id: int, taken_at: datetime | None) -> None:
+    if taken_at is None:
+        Listing.objects.filter(pk=container_id).delete()
+        return
+    with suppress(IntegrityError):  # the container was dropped meanwhile
+        Listing.objects.update_or_create(pk=container_id, defaults={"taken_at": taken_at})
+
+
+def mirror_of(located: Located) -> Mirror:
+    """The mirror of an object. Raises NotFound if it was dropped meanwhile."""
+    mirrored = Mirror.objects.select_related("securable").filter(pk=located.id).first()
+    if mirrored is None:
+        raise located.missing()
+    return mirrored
+
+
+def current(actor: Actor, located: Located, provider: Provider, *, force: bool = False) -> Mirror:
+    """The up-to-date mirror of an object; its system is asked unless the last answer is recent enough.
+
+    Raises NotFound if it is gone there, after burying it here.
+    """
+    mirrored = mirror_of(located)
+    if not force and provider.freshness and mirrored.version:
+        oldest = _oldest(located.catalog.id, provider)
+        walked = _walked_since(located.catalog.id, oldest)
+        is_link = provider.target_of(mirrored.definition) is not None  # of which a walk sees the name
+        if walked and walked > mirrored.taken_at and not is_link:
+            mirrored.taken_at = walked
+        if mirrored.taken_at >= oldest:
+            return mirrored
+    taken_at = timezone.now()
+    remote = fetch(actor, located, provider, mirrored)
+    if provider.freshness or (remote.identity, remote.version) != (mirrored.identity, mirrored.version):
+        if located.kind == Kind.SCHEMA:
+            meet_schemas(catalog_of(located), provider, [remote], taken_at, stamp=True)
+        else:
+            mirror.meet_leaves(located.kind, located.above(), [remote], taken_at, stamp=True)
+        here = Mirror.objects.filter(pk=located.id).values_list("identity", flat=True).first()
+        if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
+            raise located.missing()
+    mirrored.identity, mirrored.version, mirrored.definition, mirrored.taken_at = (
+        *(remote.identity, remote.version, remote.definition),
+        taken_at,
+    )
+    return mirrored
+
+
+def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) -> Remote:
+    """The object as its system has it now. Raises NotFound if it is gone, after burying it here."""
+    asked_at = timezone.now()
+    try:
+        if located.kind == Kind.SCHEMA:
+            return load_schema(actor, located, provider, mirrored.levels)
+        return _load_leaf(actor, located.above(), provider, located.kind, mirrored.wire_name)
+    except NotFound:
+        _bury(mirrored.securable, provider, asked_at)
+        raise located.missing() from None
+
+
+def _load_leaf(actor: Actor, schema: Located, provider: Provider, kind: Kind, name: str) -> Remote:
+    """An object in a schema as its system has it now. Raises NotFound if it is gone, or is of another kind by now."""
+    listing = mirror.listed_kinds(schema, kind)[0]
+    remote = load_leaf(actor, schema, provider, listing, levels_of(schema) or [], name)
+    if remote.kind != kind:
+        raise NotFound(f"{name} is a {remote.kind} in its own system, not a {kind}.", kind=kind)
+    return remote
+
+
+def _bury_missing(
+    actor: Actor, container: Located, provider: Provider, known: QuerySet[Mirror], names: set[str]
+) -> set[str]:
+    """Ask for objects that a listing left out, one by one, and bury those that are gone; the names of the others."""
+    missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
+    rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing)
+    rows = rows.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)[:LOOKS] if missing else rows.none()
+    return {row.wire_name for row in rows if not bury_if_gone(actor, container, provider, row)}
+
+
+def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirror) -> bool:
+    """Ask for an object by name, and bury it if it is gone; whether it was buried."""
+    asked_at = timezone.now()
+    try:
+        if row.securable.kind == Kind.SCHEMA:
+            load_schema(actor, container, provider, row.levels)
+        else:
+            _load_leaf(actor, container, provider, Kind(row.securable.kind), row.wire_name)
+    except NotFound:
+        return _bury(row.securable, provider, asked_at)
+    return False
+
+
+def _bury(row: Securable, provider: Provider, asked_at: datetime) -> bool:
+    def act(actor: Actor) -> bool:
+        if not Mirror.objects.filter(pk=row.pk, taken_at__lte=asked_at).exists():
+            return False  # it was renamed or seen since the system was asked
+        here = Securable.objects.filter(pk=row.pk).first()
+        if here is None or here.parent_id is None:
+            return False
+        if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
+            return False  # a write of ours has reserved this name
+        return bury(here.pk, steps_stay=provider.names.nests_here) > 0
+
+    return write(system_actor(), act, holds=None, kind=row.kind)

@@ -1,0 +1,143 @@
+"""Helpers for writes to outside systems: names to reserve, and how alterations and drops are published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.utils import timezone
+
+from authz import policy
+from authz.actor import Actor
+from authz.operations import Operation
+from catalogs.lookup import by_id
+from catalogs.models import Intent, Mirror
+from catalogs.services import reserved_places
+from catalogs.services.alterations import event, require_enabled, row_of, save
+from catalogs.services.cascade import remove
+from catalogs.services.provider_of import provider_at
+from metalake.errors import Conflict, NotFound, Unsupported
+from metalake.events import gone, record
+from metalake.kinds import LEAVES, Kind, slot_of
+from metalake.lineage import Located
+from metalake.models import Securable
+from outside import mirror
+from outside.intents import Draft, Name, NameReserved, Work
+from outside.view_versions import note_all as note_views
+from providers.remote_objects import FILES_LEFT, Remote
+
+T = TypeVar("T")
+ATTEMPTS = 3
+
+
+def retry_on_conflict(attempt: Callable[[], T]) -> T:
+    """What `attempt` returns; it is called again if the object was changed outside meanwhile."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return attempt()
+        except Conflict as conflict:
+            if not left or isinstance(conflict, NameReserved):
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def names_on(located: Located) -> list[Name]:
+    """The schemas and the table on a lineage by their names, outermost first."""
+    pairs = zip(located.nodes[1:], located.nodes[2:], strict=False)
+    return [(above.id, slot_of(node.kind), node.name) for above, node in pairs]
+
+
+def recheck(actor: Actor, located: Located, operation: Operation) -> Located:
+    """The object as it is now, after checking the right again.
+
+    Raises NotFound if it was renamed, moved or dropped since it was found, Forbidden, Unsupported in a linked schema.
+    """
+    fresh = by_id(located.id)
+    if fresh is None or fresh.full_name != located.full_name or fresh.metalake.name != located.metalake.name:
+        raise located.missing()
+    policy.require(actor, operation, fresh)
+    require_enabled(fresh)
+    if fresh.kind in LEAVES:
+        require_own(fresh.above())
+    return fresh
+
+
+def require_own(schema: Located, place: Remote | None = None) -> None:
+    """Raise Unsupported for a schema, or its place to be, that is only a link: what lies in it is written there."""
+    stored = Mirror.objects.filter(pk=schema.id).values_list("definition", flat=True)
+    definition = place.definition if place else stored.first()
+    target = provider_at(schema).target_of(definition) if definition else None
+    if target is not None:
+        name = schema.path.logical()
+        raise Unsupported(f"Schema {name} is a resource link to {target}: it is changed there.", kind=Kind.SCHEMA)
+
+
+def _target(intent: Intent) -> Located:
+    located = by_id(intent.arguments["id"])
+    if located is None:
+        raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.rpartition("_")[2])
+    return located
+
+
+def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
+    """Publish an alteration; the rights are not checked again, since it is made in the system already."""
+    located = _target(intent)
+    name = Mirror.objects.values_list("wire_name", flat=True).get(pk=located.id)
+    answer = Remote(**intent.steps[-1]["result"])
+    mirror.store_answer(located.id, located.catalog.id, name, answer, timezone.now())
+    note_views(located.above(), [(located.id, answer)], actor.name, intent.arguments.get("states", ()))
+    save(row_of(Securable, located), actor, [])
+    fact = intent.arguments.get("fact", fact)
+    record(event(actor, f"{located.kind}.{fact}", located, **intent.arguments["details"]))
+
+
+def files_kept(intent: Intent) -> str | None:
+    """Why files stay that the outside system would have deleted, as its answers say; None if they do not stay."""
+    answers = (each["result"] or {} for each in intent.steps)
+    return next((answer[FILES_LEFT] for answer in answers if FILES_LEFT in answer), None)
+
+
+def _drop(actor: Actor, intent: Intent) -> None:
+    located, why = _target(intent), files_kept(intent)
+    reserved_places.keep_outside(located, with_managed=bool(why))
+    remove(located)
+    details = intent.arguments["details"] | ({"files_kept": why} if why else {})
+    record(event(actor, f"{located.kind}.dropped", located, [gone(located.id)], **details))
+
+
+def alteration(
+    target: Located,
+    verb: str,
+    full_name: str,
+    marker: int,
+    call: dict[str, Any],
+    details: dict[str, Any],
+    **more: Any,
+) -> Draft:
+    """The draft of a write that changes an object in place by one call, with its name and the names above reserved.
+
+    `more` may have `fact`, the last part of the event's name, and the `states` in which it leaves an Iceberg view.
+    """
+    *above, name = names_on(target)
+    return Draft(
+        id=marker,
+        verb=verb,
+        catalog_id=target.catalog.id,
+        full_name=full_name,
+        names=[name],
+        must_stay=above,
+        steps=[call],
+        arguments={"id": target.id, "details": details, **more},
+    )
+
+
+def alteration_work(operation: Operation, fact: str = "altered") -> Work:
+    """The functions of an alteration in place; `fact` is the last part of its event's name, unless its intent says."""
+    return Work(
+        lambda actor, intent: _alteration(actor, intent, fact),
+        lambda actor, intent: policy.require(actor, operation, _target(intent)),
+    )
+
+
+def drop_work(operation: Operation) -> Work:
+    return Work(_drop, lambda actor, intent: policy.require(actor, operation, _target(intent)))

@@ -1,0 +1,78 @@
+"""Glue's answers as Remotes, and checks that an object is still the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from formats.hive.partitions import partition_name
+from formats.hive.tables import VIEW_TYPES, HiveTable
+from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.kinds import Kind
+from providers.glue import resource_links
+from providers.glue.client import GlueClient
+from providers.glue.mapping import database_definition, hive_table, moment
+from providers.hive_like.parameters import formats_in
+from providers.remote_objects import PARTITION, Levels, Remote, digest
+
+
+def page_after(page: str | None) -> dict[str, str]:
+    return {"NextToken": page} if page else {}
+
+
+def database_of(database: Mapping[str, Any]) -> Remote:
+    definition = database_definition(database)
+    return Remote(
+        database["Name"], definition, moment(database.get("CreateTime")), digest(definition), kind=Kind.SCHEMA
+    )
+
+
+def table_of(table: Mapping[str, Any]) -> Remote:
+    """A table or view; of a resource link that is not followed only the name, without a version."""
+    is_link = resource_links.is_link(table)
+    if resource_links.is_unread(table):
+        return Remote(table["Name"], {}, moment(table.get("CreateTime")), "", Kind.TABLE)
+    if is_link:
+        table = {resource_links.LINK: "", **table}
+    described = hive_table(table)
+    definition = described.as_json()
+    version = table.get("VersionId") or digest(definition)
+    kind = Kind.VIEW if table.get("TableType") in VIEW_TYPES and not is_link else Kind.TABLE
+    formats = "" if resource_links.dead(definition) else formats_in(described)
+    return Remote(table["Name"], definition, moment(table.get("CreateTime")), version, kind, formats)
+
+
+def partition_of(of: HiveTable, partition: Mapping[str, Any]) -> Remote:
+    values = partition["Values"]
+    definition = {
+        "name": partition_name(of.partition_keys, values),
+        "values": values,
+        "location": (partition.get("StorageDescriptor") or {}).get("Location"),
+        "parameters": dict(partition.get("Parameters") or {}),
+    }
+    identity = moment(partition.get("CreationTime"))
+    return Remote(definition["name"], definition, identity, digest(definition), PARTITION)
+
+
+def require_same(remote: Remote, identity: str) -> None:
+    """Raise NotFound if another object has the name by now."""
+    if identity and remote.identity and remote.identity != identity:
+        raise NotFound(f"{remote.kind.capitalize()} {remote.name} was made anew in AWS Glue.", kind=remote.kind)
+
+
+def changed(schema: Levels, table: str) -> Conflict:
+    return Conflict(f"Table {schema[0]}.{table} was changed meanwhile; load it and try again.", kind=Kind.TABLE)
+
+
+def after_write(read: Callable[[], Remote]) -> Remote:
+    """Read back the object after a write. Raises OutcomeUnknown if that fails, since the write was made."""
+    try:
+        return read()
+    except ProviderUnavailable as failure:
+        raise OutcomeUnknown(f"{failure.message} What was written is not read back.", kind="catalog") from None
+
+
+def writable(glue: GlueClient, fields: Mapping[str, Any], shape: str) -> dict[str, Any]:
+    """The fields that a request's structure accepts."""
+    accepted = glue.writable(shape) - {"ViewDefinition"}  # written in another form than it is read
+    return {name: value for name, value in fields.items() if name in accepted}

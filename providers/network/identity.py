@@ -1,0 +1,104 @@
+"""Where the server's own cloud identity is used: in its warehouse, and for what METALAKE_OWN_IDENTITY names.
+
+Whoever may create a catalog names buckets, roles and hosts; with the server's keys he would read there what is the
+operator's, or have his own host hear them. All else has keys of its own or is asked anonymously.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from django.conf import settings
+
+from formats.iceberg.locations import canonical
+from metalake.errors import Invalid
+from providers.network.endpoints import Endpoint, read_endpoint
+
+HTTP = ("https", "http")
+ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
+GLUE = re.compile(r"glue://(server|[0-9]{12}[A-Za-z0-9:_./-]{0,241})/[a-z0-9-]{1,63}")
+EVERYWHERE = re.compile(r"(s3|oss|gs|abfss|hdfs|viewfs)://\*")
+ENTRY = re.compile(r"(https?://[^/]+)/*(.*)", re.IGNORECASE)
+AZURE = re.compile(r"abfss://([^/@]+)@([a-z0-9]+)\.dfs\.core\.windows\.net(/.*)?")
+# The schemes of places, and the properties that lead their clients to a host that the catalog's owner chose.
+SYSTEMS = {
+    "s3": ("s3.endpoint",),
+    "oss": ("s3.endpoint",),
+    "gs": ("gcs.service.host",),
+    "abfss": ("adls.blob-storage-authority", "adls.dfs-storage-authority"),
+    "hdfs": (),
+    "viewfs": (),
+}
+ROLES = ("s3.role-arn", "client.role-arn")
+ADVICE = (
+    "The catalog has no keys for it: give it some, or ask the operator whether METALAKE_OWN_IDENTITY, which says what "
+    "the server's own identity is for, can name it."
+)
+
+
+@lru_cache(maxsize=16)
+def parse_identity(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """The entries of METALAKE_OWN_IDENTITY as they are compared. Raises Invalid, naming a malformed one."""
+    return tuple(_entry(entry.strip()) for entry in entries)
+
+
+def are_named(uses: Iterable[str]) -> bool:
+    """Whether all are entries: `glue://account/region`, the ARN of a role, the URL of an endpoint."""
+    return set(parse_identity(settings.METALAKE_OWN_IDENTITY)).issuperset(uses)
+
+
+def own_places(properties: Mapping[str, str], chosen: Iterable[tuple[str, Endpoint]], catalog_id: int) -> list[str]:
+    """The places of a catalog where the server's identity stands in for keys: locations, or all of a system as `s3://*`.
+
+    `chosen` are the endpoints that the properties name, each with its property. They and a role must be named as well.
+    """
+    entries = list(parse_identity(settings.METALAKE_OWN_IDENTITY))
+    if settings.METALAKE_WAREHOUSE:
+        entries.append(canonical(f"{settings.METALAKE_WAREHOUSE}/{catalog_id}"))
+    urls = {key: endpoint.url for key, endpoint in chosen}
+    if "hdfs.host" in urls:  # where a location without a host is
+        entries = [entry for entry in entries if not entry.startswith(("hdfs:///", "viewfs:///"))]
+    places: list[str] = []
+    for scheme, keys in SYSTEMS.items():
+        leading = [urls[key] for key in keys if key in urls]
+        if scheme in ("s3", "oss") and not are_named(properties[key] for key in ROLES if properties.get(key)):
+            continue
+        if leading:
+            places += set.intersection(*(_at(entries, scheme, url) for url in leading))
+        else:
+            account = properties.get("adls.account-name", "")
+            places += [_of_account(entry, account) for entry in entries if entry.startswith(f"{scheme}://")]
+    return places
+
+
+def _of_account(entry: str, account: str) -> str:
+    """A place of Azure's without the account, which its client has from a property; others as they are."""
+    named = AZURE.fullmatch(entry)
+    return f"abfss://{named[1]}{named[3] or ''}" if named and named[2] == account else entry
+
+
+def _at(entries: list[str], scheme: str, url: str) -> set[str]:
+    """The places at an endpoint."""
+    below = {f"{scheme}://{entry.removeprefix(url)[1:]}" for entry in entries if entry.startswith(f"{url}/")}
+    return {f"{scheme}://*"} if url in entries else below
+
+
+def _entry(entry: str) -> str:
+    if ROLE.fullmatch(entry) or GLUE.fullmatch(entry) or EVERYWHERE.fullmatch(entry):
+        return entry
+    try:
+        if url := ENTRY.fullmatch(entry):
+            below = canonical(f"s3://{url[2]}").removeprefix("s3:/") if url[2] else ""
+            return read_endpoint(url[1], HTTP).url + below
+        place = canonical(entry)
+        if place.startswith("file:"):
+            raise Invalid("Files of this machine need no keys", kind="location")
+    except Invalid as wrong:
+        raise Invalid(
+            f"{entry!r:.200} is no place (s3://lake/tables, or s3://* for all), endpoint (https://minio.lan:9000, or "
+            f"https://minio.lan:9000/bucket/folder), glue://account/region or role's ARN: {wrong.message}",
+            kind="catalog",
+        ) from None
+    return place
