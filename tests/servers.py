@@ -220,7 +220,7 @@ def _collected_files() -> Path:
     home, whole = folder / "collecting", folder / "static"
     with only_one(folder / "static.lock"):
         if not whole.exists():
-            program = "import django; django.setup(); from metalake import static_files; static_files.prepare()"
+            program = "import django; django.setup(); from server import static_files; static_files.prepare()"
             environment = prepare(home).environment | {"DJANGO_SETTINGS_MODULE": "metalake.settings"}
             subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, env=environment, check=True)
             (home / "static").rename(whole)

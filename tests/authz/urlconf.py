@@ -1,5 +1,5 @@
-"""The doors of authz alone, so that its tests need no other app's."""
+"""The doors of authz and access alone, so that their tests need no other app's."""
 
 from django.urls import include, path
 
-urlpatterns = [path("api/", include("authz.urls"))]
+urlpatterns = [path("api/", include("authz.urls")), path("api/", include("access.urls"))]

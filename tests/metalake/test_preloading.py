@@ -19,15 +19,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.server]
 LATE = """
 import django; django.setup()
 import metalake.wsgi
-from metalake import preloading
-preloading.load()
+from server import preload
+preload.load()
 import sys, threading
 from django.db import connection
 from django.urls import resolve
 before = set(sys.modules)
 for path in ("/api/metalakes/demo", "/iceberg/demo/v1/config", "/health", "/login", "/admin/"):
     resolve(path)
-ours = ("metalake.", "authz.", "catalogs.", "frontend.", "iceberg_rest.")
+ours = ("metalake.", "server.", "authz.", "access.", "catalogs.", "frontend.", "iceberg_rest.")
 late = {name for name in set(sys.modules) - before if name.startswith(ours)}
 early = {name for name in ("pyarrow", "pyiceberg.io.pyarrow", "redis", "botocore") if name in sys.modules}
 print(sorted(late), sorted(early), threading.active_count(), connection.connection)
