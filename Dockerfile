@@ -8,6 +8,7 @@ FROM python:3.11-slim-bookworm
 WORKDIR /opt/metalake
 COPY --from=packages /opt/metalake/.venv .venv
 COPY LICENSE manage.py ./
+COPY access access
 COPY authz authz
 COPY catalogs catalogs
 COPY formats formats
@@ -19,6 +20,7 @@ COPY metalake_client metalake_client
 COPY outside outside
 COPY pipelines pipelines
 COPY providers providers
+COPY server server
 COPY views_mgmt views_mgmt
 # The code is root's; the server's account writes below these folders alone, which volumes replace.
 RUN python3 -m compileall -q . && mkdir -p -m 700 /var/lib/metalake /srv/lake /srv/metalake && chown 10001:10001 /var/lib/metalake /srv/lake /srv/metalake

@@ -70,7 +70,7 @@ def test_the_image_holds_the_whole_code_and_runs_as_an_account_without_rights() 
 
 
 def test_what_containers_are_told_is_known() -> None:
-    code = "".join(file.read_text() for file in (REPOSITORY / "metalake").rglob("*.py"))
+    code = "".join(file.read_text() for room in ("metalake", "server") for file in (REPOSITORY / room).rglob("*.py"))
     told = {name for name in (*SETTINGS, *TOLD) if name.startswith("METALAKE_")}
     assert told <= {*re.findall(r'"(METALAKE_\w+)"', code)}
     for name in (*NODES, "worker"):

@@ -127,7 +127,7 @@ def state_of(lab: Lab) -> str:
     ("case", "end"),
     [
         ("written and not published", "results.Pending.publish = killed"),
-        ("published and not at its end", "review.delivering.deliver = killed"),
+        ("published and not at its end", "review.delivery.deliver = killed"),
     ],
 )
 def test_a_run_that_is_killed_and_run_again(lab: Lab, case: str, end: str) -> None:
