@@ -1,9 +1,9 @@
 """Hot reads of both wires, answered past Django: from the parsed head of a request to the bytes of its answer.
 
-Each is a bounded number of statements of fixed text (fast_path.py of iceberg_rest and of catalogs), and happens beside
-the event loop: SQLite answers from memory and never lets a reader wait, and PostgreSQL is waited for by the loop
-(server/http/async_statements.py). Lists that are too long for that are read in a thread for short reads. Whatever turns
-out to be more is left to the way of all requests, which has changed nothing meanwhile.
+Each is a bounded number of statements of fixed text (fast_path.py of iceberg_rest and of catalogs). On SQLite, which
+answers from memory and never lets a reader wait, it runs on the event loop; on PostgreSQL, and for lists that are too
+long for the loop, in a thread for short reads. Whatever turns out to be more goes through Django; nothing has changed
+meanwhile.
 """
 
 from __future__ import annotations
@@ -150,9 +150,9 @@ class FastReads:
             return None
         return Question(wire, *matched, method, path, meta | {"QUERY_STRING": query})
 
-    def settle(self, fetch: Fetch | None = None) -> None:
+    def settle(self) -> None:
         """Have this thread, which does nothing else that asks the database, be on the fast path from now on."""
-        stay_by(fetch or self._fetch)
+        stay_by(self._fetch)
         self._loops_thread = threading.get_ident()
 
     @property

@@ -15,7 +15,6 @@ from django.db.backends.signals import connection_created
 from metalake.blocking import BeginAgain, TooLong, is_short
 from metalake.request_target import path_in
 from server.http import limits
-from server.http.async_statements import Sessions
 from server.http.connection import Connection
 from server.http.handover import Handover
 from server.http.hot_reads import FastReads, Question
@@ -49,7 +48,6 @@ class HttpServer:
         self.memory = Memory()
         self.connections: set[Connection] = set()
         self.is_closing = False
-        self.sessions: Sessions | None = None
         self.reads = Pool("reads", settings.METALAKE_READ_THREADS, limits.MOST_READS, reads=True)
         self.others = Pool("answers", settings.METALAKE_THREADS, limits.MOST_OTHERS, niceness=limits.NICENESS)
 
@@ -59,10 +57,6 @@ class HttpServer:
         self.others.start()
         if self.fast and self.fast.never_waits:
             self.fast.settle()
-        elif self.fast:
-            self.sessions = Sessions(self.loop)
-            self.fast.settle(self.sessions.fetch)
-            self.sessions.look()
 
     @property
     def is_idle(self) -> bool:
@@ -93,8 +87,6 @@ class HttpServer:
 
     def look(self) -> None:
         """Check all connections; to be called each second."""
-        if self.sessions:
-            self.sessions.look()
         self.memory.others = 0
         now = time.monotonic()
         for connection in list(self.connections):
@@ -120,17 +112,10 @@ class HttpServer:
         """Answer a whole request, queue it for a thread, or refuse it."""
         fast, has_room = self.fast, self.memory.total <= limits.MOST_MEMORY
         question = fast.find(connection.reader) if fast and has_room else None
-        if fast and question and fast.never_waits:
-            if not self._answer_fast(connection, fast, question):
-                self._queue(connection)
-        elif fast and question and self.sessions and self.sessions.is_open:
-            self.sessions.run(self._answer_beside, connection, fast, question)
-        else:
+        if not (fast and question and fast.never_waits):
             self._queue(connection, question)
-
-    def _answer_beside(self, connection: Connection, fast: FastReads, question: Question) -> None:
-        if not self._answer_fast(connection, fast, question) and not connection.is_gone:
-            self._queue(connection, question)
+        elif not self._answer_fast(connection, fast, question):
+            self._queue(connection)
 
     def _queue(self, connection: Connection, question: Question | None = None) -> None:
         """Queue a whole request for a thread, or refuse it."""

@@ -109,24 +109,18 @@ class Session:
         if name not in self.prepared:
             self._prepare(name, text, types)
         try:
-            result = self._checked(self._executed(name, given))
+            result = self._checked(self.libpq.exec_prepared(name, given))
         except errors.InvalidSqlStatementName:  # a pooler gave the client another session
             self._prepare(name, text, types)
-            result = self._checked(self._executed(name, given))
+            result = self._checked(self.libpq.exec_prepared(name, given))
         self.adapter.set_pgresult(result)
         return self.adapter.load_rows(0, result.ntuples, tuple)
-
-    def _executed(self, name: bytes, given: Sequence[Any]) -> PGresult:
-        return self.libpq.exec_prepared(name, given)
-
-    def _prepared_by(self, name: bytes, text: bytes, types: list[int]) -> PGresult:
-        return self.libpq.prepare(name, text, types)
 
     def _prepare(self, name: bytes, text: bytes, types: list[int]) -> None:
         from psycopg import errors
 
         try:
-            self._checked(self._prepared_by(name, text, types))
+            self._checked(self.libpq.prepare(name, text, types))
         except errors.DuplicatePreparedStatement:
             pass  # another client of a pooler prepared it on this session
         self.prepared.add(name)
