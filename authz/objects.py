@@ -14,7 +14,7 @@ from authz.actor import Actor
 from metalake.errors import Invalid, NotFound, ProviderUnavailable, StoreUnavailable
 from metalake.full_names import undotted
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import BESIDE_CATALOGS, IN_CATALOGS, KINDS, Kind, slot_of
+from metalake.kinds import BESIDE_CATALOGS, IN_CATALOGS, KINDS, TOP_LEAVES, Kind, slot_of
 from metalake.lineage import Address, Located, Node, logical, missing
 from metalake.models import Metalake, Securable
 
@@ -190,7 +190,7 @@ def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:
 
 
 def beside(top: Located, kind: Kind, name: str) -> Located | None:
-    """The role or job template of this name in a metalake."""
+    """The role or top leaf of this name in a metalake."""
     row = Securable.objects.filter(parent_id=top.id, slot=slot_of(kind), name=name).values_list(*Node._fields).first()
     return top.below(Node(*row)) if row else None
 
@@ -198,14 +198,14 @@ def beside(top: Located, kind: Kind, name: str) -> Located | None:
 def _ids_of(metalake_id: int, addresses: Iterable[Address]) -> dict[Address, int | None]:
     """The ids of the objects at these addresses below the metalake, None for a missing one and for a role."""
     below = [address for address in addresses if address.kind is not Kind.METALAKE]
-    templates = [address for address in below if address.kind is Kind.JOB_TEMPLATE]
     ids: dict[Address, int | None] = dict.fromkeys(below)
     for some in batches(address for address in below if address.kind not in BESIDE_CATALOGS):
         ids |= zip(some, finder().ids_of(metalake_id, some), strict=True)
-    for some in batches(templates):
-        rows = Securable.objects.filter(parent_id=metalake_id, slot=slot_of(Kind.JOB_TEMPLATE))
-        named = dict(rows.filter(name__in=[address.names[0] for address in some]).values_list("name", "pk"))
-        ids |= {address: named.get(address.names[0]) for address in some}
+    for kind in TOP_LEAVES:
+        for some in batches(address for address in below if address.kind is kind):
+            rows = Securable.objects.filter(parent_id=metalake_id, slot=slot_of(kind))
+            named = dict(rows.filter(name__in=[address.names[0] for address in some]).values_list("name", "pk"))
+            ids |= {address: named.get(address.names[0]) for address in some}
     return ids
 
 

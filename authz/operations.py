@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache
 
-from metalake.kinds import KINDS, LEAVES, STORED_KINDS, Kind
+from metalake.kinds import KINDS, LEAVES, STORED_KINDS, TOP_LEAVES, Kind, LeafRights
 from metalake.privileges import Privilege
 
 
@@ -120,14 +120,21 @@ DROP_SCHEMA = _add("drop_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 
 def _leaf_rows(kind: Kind) -> None:
     """Add the operations that every kind of leaf has, with the privileges of its declaration."""
-    declared = KINDS[kind]
-    rights = declared.rights
-    assert rights is not None, kind
-    _add(f"list_{declared.plural}", SCHEMA, ANYONE, _SCHEMA_UP, Traversal.SCHEMA)
-    _add(f"create_{kind}", SCHEMA, any_of(*rights.create), _SCHEMA_UP, Traversal.SCHEMA)
+    rights, is_top = rights_of(kind), kind in TOP_LEAVES
+    home, up, traversal = (METALAKE, _TOP, Traversal.NONE) if is_top else (SCHEMA, _SCHEMA_UP, Traversal.SCHEMA)
+    _add(f"list_{KINDS[kind].plural}", home, ANYONE, up, traversal)
+    _add(rights.create[0], home, any_of(*rights.create), up, traversal)
     # A move leads to another schema and takes the right to create there; a new name in the same one is an alteration.
     for verb, privileges in (("load", rights.load), ("alter", rights.alter), ("move", ()), ("drop", rights.drop)):
-        _add(f"{verb}_{kind}", kind, any_of(*privileges), _ALL, Traversal.SCHEMA)
+        if not (is_top and verb == "move"):
+            _add(f"{verb}_{kind}", kind, any_of(*privileges), _ALL, traversal)
+
+
+def rights_of(kind: str) -> LeafRights:
+    """The declared rights of a leaf."""
+    rights = KINDS[Kind(kind)].rights
+    assert rights is not None, kind
+    return rights
 
 
 for _kind in LEAVES:
@@ -164,14 +171,11 @@ ASSIGN_ROLES = _add("assign_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 LOAD_ROLE = _add("load_role", Kind.ROLE, any_of(P.MANAGE_GRANTS), _ALL)
 DROP_ROLE = _add("drop_role", Kind.ROLE, NOBODY, _ALL)
 
-# Whoever sees the metalake may list its templates and runs, and sees what they may load. Running takes USE_JOB_TEMPLATE
-# on the template as well. Templates that are built in are loaded by whoever holds that on the metalake.
-LIST_JOB_TEMPLATES = _add("list_job_templates", METALAKE, ANYONE, _TOP)
-REGISTER_JOB_TEMPLATE = _add("register_job_template", METALAKE, any_of(P.REGISTER_JOB_TEMPLATE), _TOP)
-LOAD_JOB_TEMPLATE = _add("load_job_template", Kind.JOB_TEMPLATE, any_of(P.USE_JOB_TEMPLATE), _ALL)
+# Whoever sees the metalake may list its job templates and other top leaves, and sees what they may load.
+for _kind in TOP_LEAVES:
+    _leaf_rows(_kind)
+# Running a template takes USE_JOB_TEMPLATE on it as well; those that are built in take it on the metalake to load.
 LOAD_BUILT_IN_TEMPLATES = _add("load_built_in_templates", METALAKE, any_of(P.USE_JOB_TEMPLATE), _TOP)
-ALTER_JOB_TEMPLATE = _add("alter_job_template", Kind.JOB_TEMPLATE, NOBODY, _ALL)
-DROP_JOB_TEMPLATE = _add("drop_job_template", Kind.JOB_TEMPLATE, NOBODY, _ALL)
 RUN_JOB = _add("run_job", METALAKE, any_of(P.RUN_JOB), _TOP)
 # Everybody sees and cancels the runs that they started; those of others take this.
 LIST_JOBS = _add("list_jobs", METALAKE, ANYONE, _TOP)
@@ -184,21 +188,24 @@ GRANT_ON_METALAKE = _add("grant_on_metalake", METALAKE, any_of(P.MANAGE_GRANTS),
 GRANT_ON_CATALOG = _add("grant_on_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
 GRANT_ON_SCHEMA = _add("grant_on_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
 GRANT_ON_LEAF = _add("grant_on_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
-GRANT_ON_JOB_TEMPLATE = _add("grant_on_job_template", Kind.JOB_TEMPLATE, any_of(P.MANAGE_GRANTS), _ALL)
+for _kind in TOP_LEAVES:
+    _add(f"grant_on_{_kind}", _kind, any_of(P.MANAGE_GRANTS), _ALL)
 
 OWN_METALAKE = _add("own_metalake", METALAKE, NOBODY, _TOP)
 OWN_CATALOG = _add("own_catalog", CATALOG, NOBODY, _CATALOG_UP)
 OWN_SCHEMA = _add("own_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 OWN_LEAF = _add("own_leaf", _LEAF, NOBODY, _ALL, Traversal.SCHEMA)
 OWN_ROLE = _add("own_role", Kind.ROLE, NOBODY, _ALL)
-OWN_JOB_TEMPLATE = _add("own_job_template", Kind.JOB_TEMPLATE, NOBODY, _ALL)
+for _kind in TOP_LEAVES:
+    _add(f"own_{_kind}", _kind, NOBODY, _ALL)
 
 # Reading other people's access to an object, present or past, takes the right to grant there.
 READ_ACCESS_TO_METALAKE = _add("read_access_to_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 READ_ACCESS_TO_CATALOG = _add("read_access_to_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
 READ_ACCESS_TO_SCHEMA = _add("read_access_to_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
 READ_ACCESS_TO_LEAF = _add("read_access_to_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
-READ_ACCESS_TO_JOB_TEMPLATE = _add("read_access_to_job_template", Kind.JOB_TEMPLATE, any_of(P.MANAGE_GRANTS), _ALL)
+for _kind in TOP_LEAVES:
+    _add(f"read_access_to_{_kind}", _kind, any_of(P.MANAGE_GRANTS), _ALL)
 
 
 def _family(row_of: Callable[[Kind, str], str]) -> dict[Kind, Operation]:
@@ -218,7 +225,7 @@ FAMILIES: dict[str, dict[Kind, Operation]] = {
 
 
 FINDING: dict[str, Operation] = {
-    kind: OPERATIONS[f"drop_{kind}"] for kind in LEAVES if (rights := KINDS[kind].rights) and rights.drop
+    kind: OPERATIONS[f"drop_{kind}"] for kind in (*LEAVES, *TOP_LEAVES) if rights_of(kind).drop
 }
 """Rows that let an actor see an object's name without loading it: whoever may drop it must find it."""
 
@@ -229,8 +236,13 @@ def load_of(kind: str) -> Operation:
 
 
 def listing(kind: Kind) -> Operation:
-    """The operation of listing a schema's leaves of this kind."""
+    """The operation of listing the leaves of this kind in a schema or metalake."""
     return OPERATIONS[f"list_{KINDS[kind].plural}"]
+
+
+def create_of(kind: str) -> Operation:
+    """The operation of making a leaf of this kind."""
+    return OPERATIONS[rights_of(kind).create[0]]
 
 
 def grant_on(kind: str) -> Operation:
@@ -248,14 +260,6 @@ def read_access(kind: str) -> Operation:
     return FAMILIES["read_access"][Kind(kind)]
 
 
-_REACH = {
-    Kind.METALAKE: (_TOP, Traversal.NONE),
-    Kind.CATALOG: (_CATALOG_UP, Traversal.CATALOG),
-    Kind.SCHEMA: (_SCHEMA_UP, Traversal.SCHEMA),
-    Kind.JOB_TEMPLATE: (_ALL, Traversal.NONE),
-}
-
-
 @cache
 def use_of(privilege: Privilege, kind: Kind) -> Operation:
     """The operation of using a privilege on an object of this kind: it takes the privilege or ownership, and traversal.
@@ -267,6 +271,5 @@ def use_of(privilege: Privilege, kind: Kind) -> Operation:
     row = BOOTSTRAP_SCHEMA if privilege is P.BOOTSTRAP_NAMESPACE else OPERATIONS.get(privilege.value)
     if row is not None and kind in row.on:
         return replace(row, sufficient=any_of(privilege))
-    owners, traversal = _REACH.get(kind, (_ALL, Traversal.SCHEMA))
-    on, sufficient = frozenset({kind}), any_of(privilege)
-    return Operation(name=f"use_{privilege}", on=on, sufficient=sufficient, owners=owners, traversal=traversal)
+    loading = FAMILIES["load"].get(kind, LOAD_TABLE)  # kinds without rows are reached as tables are
+    return replace(loading, name=f"use_{privilege}", on=frozenset({kind}), sufficient=any_of(privilege))

@@ -21,7 +21,7 @@ from authz.filters import EVERYTHING, NOTHING, Showing
 from authz.operations import Operation, Traversal
 from authz.snapshot import DENY_SHIFT
 from metalake.errors import Forbidden, NotFound
-from metalake.kinds import CONTAINERS, KINDS, Kind, grantable_on
+from metalake.kinds import CONTAINERS, Kind, grantable_on
 from metalake.lineage import Lineage, Node, lineage_text, missing
 from metalake.models import Metalake, Securable, below
 from metalake.privileges import Effect, Privilege
@@ -245,22 +245,13 @@ def visible_catalogs(actor: Actor, lineage: Lineage, catalogs: QuerySet) -> Quer
     return filters.shown(actor, _showing(actor, rights, [Privilege.USE_CATALOG]), catalogs)
 
 
-def visible_job_templates(actor: Actor, lineage: Lineage, templates: QuerySet) -> QuerySet:
-    """The job templates of a metalake that the actor may load."""
-    rights = rights_on(actor, lineage)
-    if decide(operations.ALTER_METALAKE, rights, Kind.METALAKE):
-        return templates
-    return filters.shown(actor, _showing(actor, rights, [Privilege.USE_JOB_TEMPLATE]), templates)
-
-
 def shows_leaves(actor: Actor, lineage: Lineage, kind: Kind, *, to_load: bool = False) -> Showing:
-    """The objects of one kind in a schema that the actor may load or drop; with `to_load`, that they may load."""
-    declared, listing, rights = KINDS[kind].rights, operations.listing(kind), rights_on(actor, lineage)
-    assert declared is not None, kind
+    """The leaves of one kind in a schema or metalake that the actor may load or drop; with `to_load`, only load."""
+    declared, rights, home = operations.rights_of(kind), rights_on(actor, lineage), lineage.nodes[-1].kind
     known = declared.load if to_load else (*declared.load, *declared.drop)
-    if decide(operations.ALTER_SCHEMA, rights, Kind.SCHEMA):
+    if decide(operations.OPERATIONS[f"alter_{home}"], rights, home):
         return EVERYTHING
-    if not decide(listing, rights, Kind.SCHEMA):
+    if not decide(operations.listing(kind), rights, home):
         return NOTHING
     return _showing(actor, rights, known)
 
@@ -278,7 +269,7 @@ def shows_schemas(actor: Actor, lineage: Lineage) -> Showing:
 
 
 def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind, *, to_load: bool = False) -> QuerySet:
-    """The rows of one kind in a schema, as `shows_leaves` says."""
+    """The rows of one kind in a schema or metalake, as `shows_leaves` says."""
     return filters.shown(actor, shows_leaves(actor, lineage, kind, to_load=to_load), rows)
 
 

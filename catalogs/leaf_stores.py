@@ -1,4 +1,4 @@
-"""The base of the stores of leaves, the objects in schemas: what finding, listing and the pages need of every kind.
+"""The base of the stores of leaves, objects in schemas and metalakes: what finding, lists and pages need of every kind.
 
 The store of a kind adds the methods of that kind (`catalogs.table_stores`).
 """
@@ -74,7 +74,7 @@ class LeafDescription:
 
 
 class LeafStore(Surface):
-    """The objects of one kind in the schemas of a catalog. The caller has checked the rights."""
+    """The leaves of one kind in the schemas of a catalog, or in metalakes. The caller has checked the rights."""
 
     @abstractmethod
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:

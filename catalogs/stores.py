@@ -21,7 +21,7 @@ from catalogs.table_stores import TableStore
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema
 from metalake.interfaces import Surface
-from metalake.kinds import KINDS, LEAVES, Kind
+from metalake.kinds import KINDS, LEAVES, TOP_LEAVES, Kind
 from metalake.lineage import Address, Located, SchemaName
 from providers.base import Offer, Provider, Storage, lies_outside
 from providers.registry import PROVIDERS, provider_class
@@ -190,7 +190,10 @@ def store_for(located: Located, kind: Literal[Kind.TABLE]) -> TableStore: ...
 @overload
 def store_for(located: Located, kind: Kind) -> Any: ...
 def store_for(located: Located, kind: Kind) -> Any:
-    """The store of this kind in the catalog on a lineage. Raises Unsupported where the catalog does not offer it."""
+    """The store of this kind in the catalog on a lineage. Raises Unsupported where the catalog does not offer it.
+
+    Top leaves, which lie in no catalog, are stored as MANAGED.
+    """
     name = located.provider or ""
     if name not in PROVIDERS:
         return _store(Storage.MANAGED, kind)
@@ -260,7 +263,12 @@ def _offers(provider: str, properties: str) -> Mapping[Kind, Offer]:
 
 
 def leaf_kinds(located: Located) -> list[Kind]:
-    """The kinds of objects in schemas that the catalog on a lineage offers and for which a store is registered."""
+    """The kinds of leaves that the catalog on a lineage offers and for which a store is registered.
+
+    Without a catalog these are the kinds of top leaves that the tree and a page of their own show.
+    """
+    if len(located.nodes) == 1 or located.kind in TOP_LEAVES:
+        return [kind for kind in TOP_LEAVES if (Storage.MANAGED, kind) in _STORES]
     name = located.provider or ""
     return _leaf_kinds(name if name in PROVIDERS else "", located.properties or "{}")
 

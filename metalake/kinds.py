@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Self
 
 from metalake.privileges import Privilege as P
 
@@ -34,12 +35,23 @@ class Kind(StrEnum):
 
 
 class CatalogType(StrEnum):
-    """What a catalog contains; only relational catalogs are implemented yet."""
+    """What catalogs hold, declared as the wire's word and the provider of a catalog that names none, if there is one.
+
+    Source: Gravitino's OpenAPI description, CatalogCreateRequest. Such a catalog holds the kinds that declare the type,
+    and those that declare none; this server offers the types that its providers declare (`providers.registry`).
+    """
+
+    default_provider: str
+
+    def __new__(cls, word: str, default_provider: str = "") -> Self:
+        member = str.__new__(cls, word)
+        member._value_, member.default_provider = word, default_provider
+        return member
 
     RELATIONAL = "relational"
-    FILESET = "fileset"
+    FILESET = "fileset", "fileset"
     MESSAGING = "messaging"
-    MODEL = "model"
+    MODEL = "model", "model"
 
 
 class Slot(StrEnum):
@@ -57,6 +69,7 @@ class Slot(StrEnum):
 class LeafRights:
     """The privileges for each act, of which any one is enough. Owners may do all of it, and only they may move it.
 
+    The operation of making one has the name of the first privilege for it: `create_table`, `register_job_template`.
     Whoever may drop an object but not load it sees its name and nothing more.
     """
 
@@ -250,6 +263,7 @@ _DECLARED = (
         slot=Slot.JOB_TEMPLATE,
         creating=(P.REGISTER_JOB_TEMPLATE,),
         privileges=(P.USE_JOB_TEMPLATE,),
+        rights=LeafRights(create=(P.REGISTER_JOB_TEMPLATE,), load=(P.USE_JOB_TEMPLATE,), alter=()),
         icon="play",
     ),
 )
@@ -265,6 +279,8 @@ BESIDE_CATALOGS = tuple(
     kind for kind in STORED_KINDS if KINDS[kind].lies_in == (Kind.METALAKE,) and kind is not Kind.CATALOG
 )
 """The stored kinds that lie in a metalake beside its catalogs; walks over a metalake's objects leave them out."""
+TOP_LEAVES = tuple(kind for kind in BESIDE_CATALOGS if KINDS[kind].rights)
+"""Those of them that are granted on as leaves are; roles have rules of their own."""
 CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
 """The kinds that contain others, outermost first."""
 

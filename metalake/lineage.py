@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from metalake.errors import NotFound
 from metalake.hierarchy import HierarchicalSchema
-from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, LEAVES, Kind
+from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, LEAVES, TOP_LEAVES, Kind
 
 SchemaName = str | Sequence[str]
 """A logical name, as on the native wire, or a list of levels, as on the Iceberg wire."""
@@ -80,7 +80,7 @@ class Address:
 
 def address_in(names: Mapping[str, str]) -> Address:
     """The address of the names in a path of the native wire, by the kind of what they name."""
-    kind = next((kind for kind in (*LEAVES, Kind.JOB_TEMPLATE) if kind in names), Kind.TABLE)
+    kind = next((kind for kind in (*LEAVES, *TOP_LEAVES) if kind in names), Kind.TABLE)
     catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", kind))
     return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf, leaf_kind=kind)
 

@@ -84,7 +84,7 @@ def _may_create(actor: Actor, ident: Address) -> bool:
 
 _FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
     "create_schema": _reach,
-    **{f"create_{kind}": _create for kind in LEAVES},
+    **{operations.create_of(kind).name: _create for kind in LEAVES},
     "register_table": _create,
     "register_view": _create,
     "commit_table": _commit,

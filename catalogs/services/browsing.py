@@ -76,7 +76,7 @@ class Next(NamedTuple):
 
 @dataclass(frozen=True)
 class Level:
-    """Up to LEVEL_LIMIT objects, schemas first and then one kind after the other, each by name."""
+    """Up to LEVEL_LIMIT objects, containers first and then one kind after the other, each by name."""
 
     children: tuple[Child, ...]
     next: Next | None = None
@@ -109,10 +109,13 @@ def top_level(actor: Actor, after: str | None = None) -> Level:
 
 def level_below(actor: Actor, target: Located, kind: str | None = None, after: str | None = None) -> Level:
     """The objects directly below one that the actor sees; to continue a level, pass the fields of its `next`."""
-    if target.kind == Kind.METALAKE:
+    rows, following = list[_Row](), None
+    if target.kind == Kind.METALAKE and kind not in leaf_kinds(target):
         rows, following = _page(list_catalogs(actor, target.metalake.name), Kind.CATALOG, after)
-    else:
-        rows, following = _rows_below(actor, target, kind, after)
+        after = None
+    if following is None:
+        more, following = _rows_below(actor, target, kind, after, LEVEL_LIMIT - len(rows))
+        rows += more
     return Level(_children(actor, target, rows), following)
 
 
@@ -138,14 +141,16 @@ def _page(rows: QuerySet, kind: Kind, after: str | None) -> tuple[list[_Row], Ne
     return page, Next(kind, page[-1].node.name) if len(some) > LEVEL_LIMIT else None
 
 
-def _rows_below(actor: Actor, target: Located, kind: str | None, after: str | None) -> tuple[list[_Row], Next | None]:
-    """A page of what lies in a catalog or schema, and where the next one begins."""
+def _rows_below(
+    actor: Actor, target: Located, kind: str | None, after: str | None, most: int
+) -> tuple[list[_Row], Next | None]:
+    """A page of `most` objects of what lies in a catalog or schema, or of a metalake's top leaves, and what follows."""
     kinds = _kinds_below(target)
     names: list[tuple[Kind, str]] = []
     following = None
     with asking_once():
         for each in kinds[kinds.index(Kind(kind)) :] if kind in kinds else kinds:
-            room = LEVEL_LIMIT - len(names)
+            room = most - len(names)
             more = _names_of(actor, target, each, after, room + 1)
             names += [(each, name) for name in more[:room]]
             if len(more) > room:
@@ -156,12 +161,11 @@ def _rows_below(actor: Actor, target: Located, kind: str | None, after: str | No
 
 
 def _kinds_below(target: Located) -> list[Kind]:
-    """The kinds that may lie directly in a catalog or schema, in the order of the tree; none for a leaf."""
+    """The kinds that may lie directly in an object, in the order of the tree, without catalogs; none for a leaf."""
     if target.kind == Kind.CATALOG:
         return [Kind.SCHEMA]
-    if target.kind == Kind.SCHEMA:
-        return [*([Kind.SCHEMA] if target.nested else []), *leaf_kinds(target)]
-    return []
+    nested = [Kind.SCHEMA] if target.kind == Kind.SCHEMA and target.nested else []
+    return [*nested, *leaf_kinds(target)] if target.kind in CONTAINERS else []
 
 
 def _names_of(actor: Actor, target: Located, kind: Kind, after: str | None, limit: int) -> list[str]:

@@ -20,7 +20,7 @@ from catalogs.lookup import nearest
 from catalogs.stores import store_for
 from metalake import prefetch
 from metalake.errors import NotFound, ProviderBusy, ProviderUnavailable, StoreUnavailable, Unsupported
-from metalake.kinds import IN_CATALOGS, Kind
+from metalake.kinds import IN_CATALOGS, TOP_LEAVES, Kind
 from metalake.lineage import Address, Located, Node, missing
 
 T = TypeVar("T")
@@ -30,8 +30,11 @@ LOOKS, MOST_CONTAINERS, SECONDS = 10, 20, 30.0  # of one request about many name
 def find(actor: Actor, address: Address) -> Located:
     """The object, as `lookup.find` returns it; one without a row is looked up by its store.
 
-    The store looks only for an actor who could load the object if it existed. Not for use in a transaction.
+    The store looks only for an actor who could load the object if it existed. Not for use in a transaction, but for
+    top leaves, which are all rows; for these it raises NotInUse too.
     """
+    if address.kind in TOP_LEAVES:
+        return _find_top_leaf(actor, address)
     nearest_one = nearest(address)
     if nearest_one is not None and lookup.is_whole(address, nearest_one):
         return nearest_one
@@ -129,14 +132,13 @@ def find_schema(actor: Actor, address: Address) -> Located:
     return find(actor, address.of_schema())
 
 
-def find_template(actor: Actor, address: Address) -> Located:
-    """The job template of an address, whether the actor may see it or not. Raises NotFound, NotInUse."""
-    assert address.leaf is not None
-    top = enter(actor, address.metalake)
-    located = beside(top, Kind.JOB_TEMPLATE, address.leaf)
+def _find_top_leaf(actor: Actor, address: Address) -> Located:
+    """The same in a metalake that the actor is a member of."""
+    top, kind, (name,) = enter(actor, address.metalake), address.kind, address.names
+    located = beside(top, kind, name)
     if located is None:
-        policy.check_as_hidden(actor, top.below(Node(0, Kind.JOB_TEMPLATE, "", lookup.NO_OWNER, None)))
-        raise missing(Kind.JOB_TEMPLATE, [address.leaf])
+        policy.check_as_hidden(actor, top.below(Node(0, kind, "", lookup.NO_OWNER, None)))
+        raise missing(kind, [name])
     return located
 
 

@@ -14,11 +14,10 @@ from authz import operations, policy
 from authz.actor import SYSTEM, Actor
 from authz.callers.accounts import account_of
 from authz.locks import Lock
-from authz.operations import Operation
 from authz.services.change import enter
 from catalogs.services.alterations import event, named, row_of, save
 from catalogs.services.cascade import remove
-from catalogs.services.resolution import find_template
+from catalogs.services.resolution import find
 from catalogs.services.writes import Locks, write_to
 from jobs.built_in import PREFIX, BuiltIn, offered
 from jobs.commands import check
@@ -67,8 +66,8 @@ def address_of(metalake: str, name: str) -> Address:
 def list_templates(actor: Actor, metalake: str) -> list[Template]:
     """The templates that the actor may load, by name; those that are built in first."""
     top = enter(actor, metalake)
-    policy.require(actor, operations.LIST_JOB_TEMPLATES, top)
-    rows = policy.visible_job_templates(actor, top, JobTemplate.objects.filter(parent_id=top.id)).order_by("name")
+    policy.require(actor, operations.listing(KIND), top)
+    rows = policy.visible_leaves(actor, top, JobTemplate.objects.filter(parent_id=top.id), KIND).order_by("name")
     return [*built_in_templates(actor, top), *(_of_row(row) for row in rows)]
 
 
@@ -86,8 +85,8 @@ def built_in_templates(actor: Actor, top: Located) -> list[Template]:
 def load_template(actor: Actor, metalake: str, name: str) -> Template:
     if name.startswith(PREFIX):
         return _built_in(actor, enter(actor, metalake), name)
-    located = find_template(actor, address_of(metalake, name))
-    policy.require(actor, operations.LOAD_JOB_TEMPLATE, located)
+    located = find(actor, address_of(metalake, name))
+    policy.require(actor, operations.load_of(KIND), located)
     return _of_row(row_of(JobTemplate, located), located)
 
 
@@ -110,7 +109,7 @@ def register(
 
     def locate(actor: Actor) -> Locks:
         top = enter(actor, metalake)
-        policy.require(actor, operations.REGISTER_JOB_TEMPLATE, top)
+        policy.require(actor, operations.create_of(KIND), top)
         return [(top, Lock.HANGS)]
 
     def act(actor: Actor, top: Located) -> Template:
@@ -128,7 +127,7 @@ def register(
             content=dict(content),
         )
         row.save(force_insert=True)
-        located = find_template(actor, address_of(metalake, name))
+        located = find(actor, address_of(metalake, name))
         record(event(actor, "job_template.registered", located, [stands(row)], executable=content["executable"]))
         return _of_row(row, located)
 
@@ -140,7 +139,7 @@ def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) ->
     renames = any(each.new_name is not None for each in changes)
 
     def locate(actor: Actor) -> Locks:
-        located = _to_change(actor, metalake, name, operations.ALTER_JOB_TEMPLATE)
+        located = _to_change(actor, metalake, name, "alter_job_template")
         return [(located, Lock.MOVES if renames else Lock.CHANGES)]
 
     def act(actor: Actor, located: Located) -> Template:
@@ -175,7 +174,7 @@ def drop(actor: Actor, metalake: str, name: str) -> bool:
 
     def locate(actor: Actor) -> Locks:
         try:
-            return [(_to_change(actor, metalake, name, operations.DROP_JOB_TEMPLATE), Lock.MOVES)]
+            return [(_to_change(actor, metalake, name, "drop_job_template"), Lock.MOVES)]
         except NotFound as miss:
             if miss.kind != KIND:
                 raise
@@ -195,16 +194,16 @@ def drop(actor: Actor, metalake: str, name: str) -> bool:
 
 def admit(actor: Actor, asked: str, address: Address) -> None:
     """Raise what changing the template of an address would raise for who asks (catalogs.services.admission)."""
-    _to_change(actor, address.metalake, address.leaf or "", operations.OPERATIONS[asked])
+    _to_change(actor, address.metalake, address.leaf or "", asked)
 
 
-def _to_change(actor: Actor, metalake: str, name: str, operation: Operation) -> Located:
+def _to_change(actor: Actor, metalake: str, name: str, operation: str) -> Located:
     """The template that is to be changed. Raises Invalid for one that is built in."""
     if name.startswith(PREFIX):
         _built_in(actor, enter(actor, metalake), name)
         raise Invalid(f"Job template {name} is built in: nobody changes it.", kind=KIND)
-    located = find_template(actor, address_of(metalake, name))
-    policy.require(actor, operation, located)
+    located = find(actor, address_of(metalake, name))
+    policy.require(actor, operations.OPERATIONS[operation], located)
     return located
 
 

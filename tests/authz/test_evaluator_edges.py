@@ -187,7 +187,7 @@ _ROWS = {
     (P.MANAGE_USERS, Kind.METALAKE): operations.MANAGE_USERS,
     (P.MANAGE_GROUPS, Kind.METALAKE): operations.MANAGE_GROUPS,
     (P.CREATE_ROLE, Kind.METALAKE): operations.CREATE_ROLE,
-    (P.REGISTER_JOB_TEMPLATE, Kind.METALAKE): operations.REGISTER_JOB_TEMPLATE,
+    (P.REGISTER_JOB_TEMPLATE, Kind.METALAKE): operations.create_of(Kind.JOB_TEMPLATE),
     (P.RUN_JOB, Kind.METALAKE): operations.RUN_JOB,
     (P.CREATE_SCHEMA, Kind.CATALOG): operations.CREATE_SCHEMA,
     (P.CREATE_SCHEMA, Kind.SCHEMA): operations.CREATE_SCHEMA,
