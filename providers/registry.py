@@ -30,6 +30,14 @@ def provider_class(name: str) -> type[Provider]:
     return _imported(path)
 
 
+def providers_of(type_: str) -> list[str]:
+    """The names of the providers whose catalogs are of this type; none for a type that this server does not offer.
+
+    It imports them all, which takes seconds the first time.
+    """
+    return sorted(name for name in PROVIDERS if provider_class(name).catalog_type == type_)
+
+
 @cache
 def _imported(path: str) -> type[Provider]:
     module, _, attribute = path.partition(":")

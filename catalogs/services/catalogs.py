@@ -42,7 +42,7 @@ from metalake.lineage import Address, Located
 from metalake.models import Metalake, new_id
 from providers import circuit_breaker, remote
 from providers.base import Provider
-from providers.registry import PROVIDERS, provider_class, provider_for
+from providers.registry import PROVIDERS, provider_class, provider_for, providers_of
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def create_catalog(
     properties: dict[str, str],
     also: Callable[[Catalog], object] = lambda row: None,  # called in the transaction that makes the row
 ) -> Catalog:
-    checked = check_registration(name, type_, provider, properties)
+    provider, checked = check_registration(name, type_, provider, properties)
     registered, system = _looked_up(checked, properties, _creating(actor, metalake).id)
 
     def locate(actor: Actor) -> Locks:
@@ -82,7 +82,7 @@ def create_catalog(
             row_of(Metalake, located),
             id=registered.catalog_id,
             type=type_,
-            provider=provider or "",
+            provider=provider,
             comment=comment,
             owner_user_id=account_of(actor),
             creator=actor.name,
@@ -143,22 +143,30 @@ def _creating(actor: Actor, metalake: str) -> Located:
     return located
 
 
-def check_registration(name: str, type_: str, provider: str | None, properties: dict[str, str]) -> type[Provider]:
-    """The provider's class. Raises Invalid or Unsupported for values that cannot be registered."""
+def check_registration(
+    name: str, type_: str, provider: str | None, properties: dict[str, str]
+) -> tuple[str, type[Provider]]:
+    """The provider, with its class. Raises Invalid or Unsupported for values that cannot be registered."""
     _check_name(name)
     check_limits(properties)
     if type_ not in set(CatalogType):
         raise Invalid(f"{type_!r} is no catalog type; known are {', '.join(CatalogType)}.", kind=Kind.CATALOG)
-    if type_ != CatalogType.RELATIONAL:
-        raise Unsupported(f"Catalogs of type {type_} are not served yet; relational ones are.", kind=Kind.CATALOG)
+    provider = provider or CatalogType(type_).default_provider
+    fits = provider in PROVIDERS and provider_class(provider).catalog_type == type_
+    if not fits and not providers_of(type_):
+        served = ", ".join(each for each in CatalogType if providers_of(each))
+        raise Unsupported(f"Catalogs of type {type_} are not served yet; {served} ones are.", kind=Kind.CATALOG)
     if not provider:
-        raise Invalid(f"A relational catalog names its provider: {', '.join(sorted(PROVIDERS))}.", kind=Kind.CATALOG)
+        listed = ", ".join(providers_of(type_))
+        raise Invalid(f"A {type_} catalog names its provider: {listed}.", kind=Kind.CATALOG)
     require_unreserved(properties, Kind.CATALOG)
     require_values(properties, kind=Kind.CATALOG)
     chosen = provider_class(provider)
+    if not fits:
+        raise Invalid(f"Catalogs of {provider} are {chosen.catalog_type} ones, not {type_}.", kind=Kind.CATALOG)
     chosen.check(properties)
     chosen.check_given(properties)
-    return chosen
+    return provider, chosen
 
 
 def run_trial(provider: Provider, metalake_id: int, act: Callable[[], T]) -> T:

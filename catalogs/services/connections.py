@@ -22,7 +22,7 @@ def test_connection(
     located = find(actor, Address(metalake=metalake))
     policy.require(actor, operations.TEST_CONNECTION, located)
     require_enabled(located)
-    chosen = check_registration(name, type_, provider, properties)
+    _, chosen = check_registration(name, type_, provider, properties)
     trial = new_id()
     tried = chosen(trial, chosen.completed(trial, properties))
     run_trial(tried, located.id, tried.test_connection)

@@ -20,7 +20,7 @@ from catalogs.secrets import MASK, is_secret
 from catalogs.services.alterations import Alteration
 from metalake.errors import AlreadyExists, Invalid, MetalakeError
 from metalake.hierarchy import check_strict
-from metalake.kinds import Kind
+from metalake.kinds import KINDS, LEAVES, Kind
 from metalake.wire import complaint
 from providers.base import Provider, Storage
 from providers.registry import PROVIDERS, provider_class
@@ -36,10 +36,11 @@ STALE = "The catalog was changed meanwhile by somebody else; nothing was saved. 
 
 @dataclass(frozen=True)
 class Choice:
-    """A provider to choose; `is_outside`: its tables are stored in an outside system."""
+    """A provider to choose, with what its catalogs hold: "tables"; `is_outside`: in another system."""
 
     name: str
     label: str
+    holds: str
     is_outside: bool
 
 
@@ -48,8 +49,10 @@ def choices() -> list[Choice]:
     listed = []
     for name in PROVIDERS:
         provider = provider_class(name)
-        tables = provider.offers({}).get(Kind.TABLE)
-        listed.append(Choice(name, provider.label, tables is not None and tables.storage is Storage.EXTERNAL))
+        offers = provider.offers({})
+        kind = min(offers.keys() & LEAVES, key=LEAVES.index)
+        is_outside = offers[kind].storage is Storage.EXTERNAL
+        listed.append(Choice(name, provider.label, KINDS[kind].plural, is_outside))
     return sorted(listed, key=lambda each: each.label.lower())
 
 
