@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from base64 import b64encode
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,8 @@ def main() -> None:
     beside_tables_outside(olga())
     on_the_wire(olga())
     on_the_pages(olga())
+    beside_catalogs(olga(), mia)
+    in_catalogs_of_another_type(olga())
 
     assert [place.kind for place in services.drop_gadget(olga(), gadget)] == ["gadget"]
     assert ReservedPlace.objects.get().full_name == "lake.A.g"
@@ -145,7 +149,7 @@ def client() -> Client:
 
 def on_the_wire(olga: Any) -> None:
     """Its routes ask their rows of the operation table, and are described."""
-    basic: Any = {"HTTP_AUTHORIZATION": "Basic " + b64encode(b"olga:correct horse battery").decode()}
+    basic = as_user("olga")
     path = "/api/metalakes/acme/catalogs/{}/schemas/A/gadgets"
     listed = Client().get(path.format("shelf"), **basic).json()
     assert listed == {"code": 0, "identifiers": [{"namespace": ["acme", "shelf", "A"], "name": "bell"}]}, listed
@@ -154,8 +158,7 @@ def on_the_wire(olga: Any) -> None:
     missing = Client().get(path.format("lake") + "/nothing", **basic)
     assert (missing.status_code, missing.json()["type"]) == (404, "NoSuchGadgetException")
     assert Client().get(path.format("lake")).status_code == 401
-    stranger: Any = {"HTTP_AUTHORIZATION": "Basic " + b64encode(b"mia:correct horse battery").decode()}
-    refused = Client().post(path.format("lake"), {"not": "read"}, content_type="application/json", **stranger)
+    refused = Client().post(path.format("lake"), {"not": "read"}, content_type="application/json", **as_user("mia"))
     assert refused.status_code == 403, "by its row, before the body is read"
     body = {"name": "h", "place": "file:///lake/h"}
     made = Client().post(path.format("lake"), body, content_type="application/json", **basic)
@@ -180,6 +183,66 @@ def on_the_pages(olga: Any) -> None:
     assert "Wheels of g" in page and "<dd>3</dd>" in page, page
     assert "/access" not in page and pages.get(f"/objects/{find(olga, at('lake', 'g')).id}/access").status_code == 404
     sys.stdout.write("on the pages\n")
+
+
+def beside_catalogs(olga: Any, mia: Any) -> None:
+    """A kind that lies in a metalake: made, listed and granted on, in the tree below the catalogs, with a page."""
+    from gadgets import services
+
+    basic, path = as_user("olga"), "/api/metalakes/acme/stamps"
+    stamp = Address(metalake="acme", leaf="seal", leaf_kind=Kind("stamp"))
+    refused = Client().post(path, {"not": "read"}, content_type="application/json", **as_user("mia"))
+    assert refused.status_code == 403, "by its row, before the body is read"
+    made = Client().post(path, {"name": "seal", "place": "desk"}, content_type="application/json", **basic)
+    assert made.json()["stamp"]["comment"] == "kept beside catalogs", made.content
+    assert refusal(describe_leaf, mia(), stamp) == (404, "NoSuchStampException")
+    assert list_leaves(mia(), Address(metalake="acme"), Kind("stamp")).names == []
+    grants.grant_privileges(olga, "acme", "r", Kind("stamp"), "seal", [("read_stamp", "allow")])
+    found, described = describe_leaf(mia(), stamp)
+    assert described.properties == {"place": "desk"} and found.id == find_object("acme", Kind("stamp"), "seal").id
+    listed = Client().get(path, **as_user("mia")).json()
+    assert listed == {"code": 0, "identifiers": [{"namespace": ["acme"], "name": "seal"}]}, listed
+    level = browsing.level_below(olga, found.above())
+    assert [child.name for child in level.children][-2:] == ["shelf", "seal"] and not level.next, "below the catalogs"
+    assert [c.name for c in browsing.level_below(olga, found.above(), "stamp", "a").children] == ["seal"], "goes on"
+    tree = client().get(f"/objects/{found.metalake.id}/children").content.decode()
+    assert "#icon-stamp" in tree and ">seal</span>" in tree, tree
+    page = client().get(f"/objects/{found.id}").content.decode()
+    assert "kept beside catalogs" in page and ">desk</td>" in page, page
+    assert "read_stamp" in client().get(f"/objects/{found.id}/access").content.decode()
+    assert refusal(services.drop_gadget, mia(), stamp) == (403, "ForbiddenException")
+    assert services.drop_gadget(olga, stamp) == [] and refusal(services.drop_gadget, olga, stamp)[0] == 404
+    sys.stdout.write("beside catalogs\n")
+
+
+def in_catalogs_of_another_type(olga: Any) -> None:
+    """Catalogs that are not relational: their provider goes without saying, and they hold what it offers."""
+    from gadgets import services
+
+    create = partial(catalogs.create_catalog, olga, "acme")
+    assert refusal(create, "tools", "toolbox", "workshop", None, {}) == (400, "IllegalArgumentException")
+    assert refusal(create, "tools", "fileset", None, None, {}) == (405, "UnsupportedOperationException")
+    row = create("tools", "toolbox", None, None, {})
+    assert (row.type, row.provider) == ("toolbox", "toolbox")
+    schemas.create_schema(olga, at("tools").of_schema(), None, {})
+    services.create_gadget(olga, at("tools", "hammer"), "file:///tools/hammer")
+    level = browsing.level_below(olga, find(olga, at("tools").of_schema()))
+    assert names(olga, "tools") == [child.name for child in level.children] == ["hammer"]
+    column = {"name": "id", "type": "long"}
+    table = CreateTableRequest.model_validate({"name": "t", "columns": [column]})
+    refused = refusal(tables.create_native_table, olga, replace(at("tools", "t"), leaf_kind=Kind.TABLE), table)
+    assert refused == (405, "UnsupportedOperationException"), refused
+    of_tables = [("select_table", "allow")]
+    assert refusal(grants.grant_privileges, olga, "acme", "r", Kind.CATALOG, "tools", of_tables)[0] == 400
+    grants.grant_privileges(olga, "acme", "r", Kind.CATALOG, "tools", [("read_gadget", "allow")])
+    assert "<dd>toolbox</dd>" in client().get(f"/objects/{row.pk}").content.decode()
+    offered = client().get(f"/metalakes/{row.parent_id}/catalogs/new").content.decode()
+    assert "Its gadgets are kept here" in offered and "provider=toolbox" in offered
+    sys.stdout.write("in catalogs of another type\n")
+
+
+def as_user(name: str) -> dict[str, Any]:
+    return {"HTTP_AUTHORIZATION": "Basic " + b64encode(f"{name}:correct horse battery".encode()).decode()}
 
 
 def users(shelf: str) -> tuple[Any, Any]:

@@ -52,6 +52,21 @@ class Gadgets(Endpoint):
         return {"gadget": shown(actor, address)}
 
 
+class Stamps(Endpoint):
+    @answers("list_stamps", reply={"identifiers": list[Identifier]})
+    def get(self, actor: Actor, metalake: str) -> dict[str, Any]:
+        """List the stamps of a metalake."""
+        names = list_leaves(actor, Address(metalake=metalake), Kind.STAMP).names
+        return {"identifiers": identifiers([metalake], names)}
+
+    @answers("create_stamp", body=CreateGadgetRequest, reply={"stamp": GadgetReply})
+    def post(self, actor: Actor, metalake: str, body: CreateGadgetRequest) -> dict[str, Any]:
+        """Make a stamp."""
+        address = Address(metalake=metalake, leaf=body.name, leaf_kind=Kind.STAMP)
+        create_gadget(actor, address, body.place)
+        return {"stamp": shown(actor, address)}
+
+
 class Gadget(Endpoint):
     @answers("load_gadget", reply={"gadget": GadgetReply})
     def get(self, actor: Actor, metalake: str, catalog: str, schema: str, gadget: str) -> dict[str, Any]:

@@ -13,6 +13,12 @@ class Gadget(Tabular):
     row_kind = Kind.GADGET
 
 
+class Stamp(Securable):
+    """What lies in a metalake beside its catalogs."""
+
+    row_kind = Kind.STAMP
+
+
 class Wheel(models.Model):
     """What hangs on a gadget by a table of the app's own."""
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from metalake.errors import NotFound
-from metalake.kinds import Kind
-from providers.base import Offer, Storage
+from metalake.kinds import CatalogType, Kind
+from providers.base import Offer, Provider, Storage
 from providers.iceberg.provider import IcebergProvider
 from providers.remote_objects import Levels, Page, Remote
 from providers.stores import CannotTell, Ending, Read, RemoteStore
@@ -45,6 +45,21 @@ class WorkshopProvider(IcebergProvider):
     def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
         here, there = Offer(storage=Storage.MANAGED), Offer(storage=Storage.EXTERNAL, remote=RemoteGadgets)
         return {**super().offers(properties), Kind.GADGET: there if "shelf" in properties else here}
+
+
+class ToolboxProvider(Provider):
+    """Schemas with gadgets and nothing else, in catalogs of a type of their own."""
+
+    label = "Toolbox"
+    catalog_type = CatalogType.TOOLBOX
+    reaches_out = False
+
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        return dict.fromkeys((Kind.SCHEMA, Kind.GADGET), Offer(storage=Storage.MANAGED))
+
+    def test_connection(self) -> None:
+        """There is no connection."""
 
 
 class HalfWorkshopProvider(HalfMemoryProvider):

@@ -9,7 +9,7 @@ from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing, LeafStore
 from catalogs.models import LocationClaim
 from catalogs.services.provider_of import provider_at
-from gadgets.models import Gadget, Sticker, Wheel
+from gadgets.models import Gadget, Stamp, Sticker, Wheel
 from metalake.errors import NotFound, Unsupported
 from metalake.events import event_of, record, stands
 from metalake.kinds import Kind
@@ -47,6 +47,17 @@ class ManagedGadgets(GadgetStore):
         LocationClaim.objects.create(securable=row, location=place)
         full_name = [*home.full_name, name]
         record(event_of(actor, "gadget.created", Kind.GADGET, row.id, full_name, home.metalake.id, [stands(row)]))
+
+
+class Stamps(ManagedGadgets):
+    def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
+        return LeafDescription("kept beside catalogs", Stamp.objects.get(pk=leaf.id).properties)
+
+    def create(self, actor: Actor, home: Located, name: str, place: str) -> None:
+        owned = {"creator": actor.name, "owner_user_id": actor.id}
+        row = Stamp.made(Kind.STAMP, name, home, properties={"place": place}, **owned)
+        row.save(force_insert=True)
+        record(event_of(actor, "stamp.created", Kind.STAMP, row.id, [name], home.metalake.id, [stands(row)]))
 
 
 class OutsideGadgets(GadgetStore):
