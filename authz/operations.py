@@ -7,7 +7,6 @@ of the object is part of the request. Source: docs/authorization.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache
@@ -183,45 +182,32 @@ MANAGE_JOBS = _add("manage_jobs", METALAKE, NOBODY, _TOP)
 # Making the catalog that jobs write their results to, with its principal.
 CREATE_SYSTEM_CATALOG = _add("create_system_catalog", METALAKE, NOBODY, _TOP)
 
-GRANT_ON_METALAKE = _add("grant_on_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
-# Only what lies above the object is traversed: granting on an object does not require loading it.
-GRANT_ON_CATALOG = _add("grant_on_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
-GRANT_ON_SCHEMA = _add("grant_on_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
-GRANT_ON_LEAF = _add("grant_on_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
-for _kind in TOP_LEAVES:
-    _add(f"grant_on_{_kind}", _kind, any_of(P.MANAGE_GRANTS), _ALL)
 
-OWN_METALAKE = _add("own_metalake", METALAKE, NOBODY, _TOP)
-OWN_CATALOG = _add("own_catalog", CATALOG, NOBODY, _CATALOG_UP)
-OWN_SCHEMA = _add("own_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
-OWN_LEAF = _add("own_leaf", _LEAF, NOBODY, _ALL, Traversal.SCHEMA)
-OWN_ROLE = _add("own_role", Kind.ROLE, NOBODY, _ALL)
-for _kind in TOP_LEAVES:
-    _add(f"own_{_kind}", _kind, NOBODY, _ALL)
-
-# Reading other people's access to an object, present or past, takes the right to grant there.
-READ_ACCESS_TO_METALAKE = _add("read_access_to_metalake", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
-READ_ACCESS_TO_CATALOG = _add("read_access_to_catalog", CATALOG, any_of(P.MANAGE_GRANTS), _CATALOG_UP)
-READ_ACCESS_TO_SCHEMA = _add("read_access_to_schema", SCHEMA, any_of(P.MANAGE_GRANTS), _SCHEMA_UP, Traversal.CATALOG)
-READ_ACCESS_TO_LEAF = _add("read_access_to_leaf", _LEAF, any_of(P.MANAGE_GRANTS), _ALL, Traversal.SCHEMA)
-for _kind in TOP_LEAVES:
-    _add(f"read_access_to_{_kind}", _kind, any_of(P.MANAGE_GRANTS), _ALL)
-
-
-def _family(row_of: Callable[[Kind, str], str]) -> dict[Kind, Operation]:
-    """The rows of this name for each kind that has one; leaves share theirs."""
-    rows = {kind: row_of(kind, "leaf" if kind in LEAVES else kind) for kind in STORED_KINDS}
-    return {kind: OPERATIONS[name] for kind, name in rows.items() if name in OPERATIONS}
+def _on_each(verb: str, sufficient: Sets, *more: Kind) -> dict[Kind, Operation]:
+    """Add a verb's row for each kind that is granted on, and for `more`; leaves in schemas share theirs."""
+    rows = {
+        METALAKE: _add(f"{verb}_metalake", METALAKE, sufficient, _TOP),
+        CATALOG: _add(f"{verb}_catalog", CATALOG, sufficient, _CATALOG_UP),
+        SCHEMA: _add(f"{verb}_schema", SCHEMA, sufficient, _SCHEMA_UP, Traversal.CATALOG),
+        **dict.fromkeys(LEAVES, _add(f"{verb}_leaf", _LEAF, sufficient, _ALL, Traversal.SCHEMA)),
+    }
+    return rows | {kind: _add(f"{verb}_{kind}", kind, sufficient, _ALL) for kind in (*more, *TOP_LEAVES)}
 
 
 FAMILIES: dict[str, dict[Kind, Operation]] = {
-    "load": _family(lambda kind, _: f"load_{kind}"),
+    "load": {kind: OPERATIONS[f"load_{kind}"] for kind in STORED_KINDS},
     "list_below": {METALAKE: LIST_CATALOGS, CATALOG: LIST_SCHEMAS, SCHEMA: LIST_CHILD_SCHEMAS},
-    "grant_on": _family(lambda _, word: f"grant_on_{word}"),
-    "own": _family(lambda _, word: f"own_{word}"),
-    "read_access": _family(lambda _, word: f"read_access_to_{word}"),
+    # Only what lies above the object is traversed: granting on an object does not require loading it.
+    "grant_on": _on_each("grant_on", any_of(P.MANAGE_GRANTS)),
+    "own": _on_each("own", NOBODY, Kind.ROLE),
+    # Reading other people's access to an object, present or past, takes the right to grant there.
+    "read_access": _on_each("read_access_to", any_of(P.MANAGE_GRANTS)),
 }
 """Rows that ask the same of objects of different kinds."""
+GRANT_ON_METALAKE = OPERATIONS["grant_on_metalake"]
+OWN_METALAKE = OPERATIONS["own_metalake"]
+OWN_CATALOG = OPERATIONS["own_catalog"]
+READ_ACCESS_TO_METALAKE = OPERATIONS["read_access_to_metalake"]
 
 
 FINDING: dict[str, Operation] = {

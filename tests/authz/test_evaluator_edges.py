@@ -196,11 +196,11 @@ _ROWS = {
     (P.CREATE_VIEW, Kind.SCHEMA): operations.CREATE_VIEW,
     (P.ALTER_VIEW, Kind.VIEW): operations.ALTER_VIEW,
     (P.DROP_VIEW, Kind.VIEW): operations.DROP_VIEW,
-    (P.MANAGE_GRANTS, Kind.METALAKE): operations.GRANT_ON_METALAKE,
-    (P.MANAGE_GRANTS, Kind.CATALOG): operations.GRANT_ON_CATALOG,
-    (P.MANAGE_GRANTS, Kind.SCHEMA): operations.GRANT_ON_SCHEMA,
-    (P.MANAGE_GRANTS, Kind.TABLE): operations.GRANT_ON_LEAF,
-    (P.MANAGE_GRANTS, Kind.VIEW): operations.GRANT_ON_LEAF,
+    (P.MANAGE_GRANTS, Kind.METALAKE): OPERATIONS["grant_on_metalake"],
+    (P.MANAGE_GRANTS, Kind.CATALOG): OPERATIONS["grant_on_catalog"],
+    (P.MANAGE_GRANTS, Kind.SCHEMA): OPERATIONS["grant_on_schema"],
+    (P.MANAGE_GRANTS, Kind.TABLE): OPERATIONS["grant_on_leaf"],
+    (P.MANAGE_GRANTS, Kind.VIEW): OPERATIONS["grant_on_leaf"],
 }
 _ANSWERED = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW)
 _PAIRS = [(p, kind) for p in P for kind in sorted(grantable_on(p)) if p is not P.MANAGE_GRANTS or kind in _ANSWERED]
@@ -228,7 +228,7 @@ def test_the_families_answer_by_the_word_of_a_kind() -> None:
         assert operations.own(kind.value) is OPERATIONS[f"own_{suffix}"]
         assert operations.read_access(kind.value) is OPERATIONS[f"read_access_to_{suffix}"]
     assert operations.load_of("role") is operations.LOAD_ROLE
-    assert operations.own("role") is operations.OWN_ROLE
+    assert operations.own("role") is OPERATIONS["own_role"]
 
 
 def test_what_is_usable_is_what_its_operation_allows_on_that_kind() -> None:
@@ -381,9 +381,9 @@ _MOST = _READ | allow(P.SELECT_TABLE, P.SELECT_VIEW)
     [
         (operations.ALTER_METALAKE, TOP, "alter metalake acme"),
         (operations.CREATE_CATALOG, TOP, "create catalog in metalake acme"),
-        (operations.OWN_CATALOG, CATALOG, "set the owner of catalog lake"),
-        (operations.GRANT_ON_CATALOG, CATALOG, "grant on catalog lake"),
-        (operations.READ_ACCESS_TO_CATALOG, CATALOG, "read who has access to catalog lake"),
+        (OPERATIONS["own_catalog"], CATALOG, "set the owner of catalog lake"),
+        (OPERATIONS["grant_on_catalog"], CATALOG, "grant on catalog lake"),
+        (OPERATIONS["read_access_to_catalog"], CATALOG, "read who has access to catalog lake"),
         (operations.READ_ROLES, TOP, "read roles in metalake acme"),
         (operations.CREATE_TABLE, SCHEMA, "create table in schema lake.flights:europe"),
         (operations.DROP_SCHEMA, SCHEMA, "drop schema lake.flights:europe"),
