@@ -7,8 +7,9 @@ from typing import Any
 
 from access.explain.grantable import Grantable, Scope
 from access.explain.queries import Place
-from access.plans.access_requests import Note, Proposal
-from access.plans.preview_diff import Shown
+from access.plans.apply import Shown
+from access.plans.proposals import Proposal
+from access.plans.recipients import Note
 from authz import operations
 from frontend.confusables import spelled
 from frontend.forms.granting import CHOSEN, LEVELS, GrantForm, shortened

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from access.plans.desired import Change
-from access.plans.file import in_yaml
+from access.plans.plan_file import in_yaml
 from access.wire.plans import change_reply
 
 

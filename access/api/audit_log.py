@@ -6,7 +6,7 @@ from typing import Any
 
 from access.explain.audit_log import read_audit
 from access.explain.queries import Place
-from access.wire import audit_log as wire
+from access.wire import access as wire
 from authz.actor import Actor
 from authz.wire.rights import present
 from metalake.paging import Page, read_size
@@ -29,4 +29,4 @@ class ChangesOfObject(Endpoint):
         page = Page(size, self.text("pageToken"), "changes", actor.name, metalake, type, full_name)
         lines = read_audit(actor, metalake, Place(kind_of(type), full_name), int(page.after) if page.after else None)
         some, token = page.cut(lines, lambda line: str(line.id))
-        return present(changes=list(map(wire.change_reply, some)), nextPageToken=token)
+        return present(changes=list(map(wire.change_of_object_reply, some)), nextPageToken=token)

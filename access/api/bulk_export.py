@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from access.explain.audit_log import audit_of_all
 from access.explain.rules import rules_for
-from access.history.bulk import state_of
+from access.history.streams import state_of
 from access.usage.streams import Place, use_of_all
 from access.wire import bulk_export as wire
 from access.wire.access import read_moment

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from access.api.access import read_page
-from access.usage import dormancy
-from access.wire import dormancy as wire
+from access.usage import reports
+from access.wire import usage as wire
 from authz.actor import Actor
+from authz.models import Dormancy
 from authz.wire.rights import present
 from metalake.rest.views import Endpoint, answers
 
@@ -16,7 +17,7 @@ class DeliverDormancy(Endpoint):
     @answers("read_access_to_metalake", body=wire.DormancyRequest, reply={"delivered": bool}, id="deliverDormancy")
     def put(self, actor: Actor, metalake: str, body: wire.DormancyRequest) -> dict[str, Any]:
         """Replace the report of what had no use for long; a report of an earlier moment changes nothing."""
-        dormancy.deliver(actor, metalake, body.report())
+        reports.deliver(actor, metalake, body.report())
         return {"delivered": True}
 
 
@@ -27,7 +28,7 @@ class Dormant(Endpoint):
 
         Both lists go on from page to page; those that are gone since are left out.
         """
-        report = dormancy.report_of(actor, metalake)
+        report = reports.report_of(actor, metalake, Dormancy)
         if report is None:
             return {"objects": [], "people": []}
         page = read_page(self, "dormant", actor.name, metalake, report.complete_until.isoformat())
@@ -36,7 +37,7 @@ class Dormant(Endpoint):
         goes_on = end < max(len(report.objects_unused), len(report.people_unused))
         return present(
             report=wire.report_reply(report),
-            objects=list(map(wire.object_line, dormancy.objects_in(report, begin, end))),
-            people=list(map(wire.person_line, dormancy.people_in(report, begin, end))),
+            objects=list(map(wire.object_line, reports.objects_in(report, begin, end))),
+            people=list(map(wire.person_line, reports.people_in(report, begin, end))),
             nextPageToken=page.token(str(end)) if goes_on else None,
         )

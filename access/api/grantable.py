@@ -6,7 +6,7 @@ from typing import Any
 
 from access.explain import grantable
 from access.explain.queries import Place
-from access.wire import grantable as wire
+from access.wire import access as wire
 from authz.actor import Actor
 from metalake.rest.views import Endpoint, answers
 from metalake.wire import kind_of

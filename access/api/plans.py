@@ -7,14 +7,11 @@ from typing import IO, Any
 from django.http import HttpResponse
 from rest_framework.parsers import BaseParser
 
-from access.plans import apply, blast_radius, plan, proposals, removals, undo
-from access.plans import file as plan_file
-from access.plans.changes_file import ChangesFile
+from access.plans import apply, blast_radius, plan, plan_file, proposals, removals, undo
 from access.plans.desired import Change, Wanted
 from access.plans.export import export
+from access.plans.plan_file import ChangesFile
 from access.wire import plans as wire
-from access.wire import proposals as wishes
-from access.wire import removals as removing
 from authz.actor import Actor
 from metalake.rest.declarations import Declaration
 from metalake.rest.parsers import plain_type
@@ -105,23 +102,23 @@ class Undo(Endpoint):
 
 
 class Proposals(Endpoint):
-    @answers("load_metalake", body=wishes.WishRequest, reply={"proposal": wishes.ProposalReply}, id="proposeAccess")
-    def post(self, actor: Actor, metalake: str, body: wishes.WishRequest) -> dict[str, Any]:
+    @answers("load_metalake", body=wire.WishRequest, reply={"proposal": wire.ProposalReply}, id="proposeAccess")
+    def post(self, actor: Actor, metalake: str, body: wire.WishRequest) -> dict[str, Any]:
         """Propose by which role people are given privileges on an object, with a plan that does it; changes nothing.
 
         Takes the right to grant there. Who may not assign roles is told whom to ask.
         """
         proposal = proposals.propose(actor, metalake, body.wish())
-        return {"proposal": wishes.proposal_reply(proposal)}
+        return {"proposal": wire.proposal_reply(proposal)}
 
 
 class Removals(Endpoint):
-    @answers("load_metalake", body=removing.RemovalRequest, reply={"removal": removing.RemovalReply}, id="removeAccess")
-    def post(self, actor: Actor, metalake: str, body: removing.RemovalRequest) -> dict[str, Any]:
+    @answers("load_metalake", body=wire.RemovalRequest, reply={"removal": wire.RemovalReply}, id="removeAccess")
+    def post(self, actor: Actor, metalake: str, body: wire.RemovalRequest) -> dict[str, Any]:
         """Plan to take away somebody's access to an object and all below it, or to lift a DENY; changes nothing.
 
         Takes the right to grant there, and for each change what it asks by itself.
         """
         removal = removals.remove_access(actor, metalake, *body.asked())
         planned = plan.plan_changes(actor, metalake, removal.changes, budget=blast_radius.PREVIEW)
-        return {"removal": removing.removal_reply(removal, planned)}
+        return {"removal": wire.removal_reply(removal, planned)}

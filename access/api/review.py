@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from access.api.access import read_page
-from access.usage import review
-from access.wire import review as wire
+from access.usage import reports
+from access.wire import usage as wire
 from authz.actor import Actor
+from authz.models import AccessReview
 from authz.wire.rights import present
 from metalake.rest.views import Endpoint, answers
 
@@ -16,7 +17,7 @@ class DeliverReview(Endpoint):
     @answers("read_access_to_metalake", body=wire.ReviewRequest, reply={"delivered": bool}, id="deliverReview")
     def put(self, actor: Actor, metalake: str, body: wire.ReviewRequest) -> dict[str, Any]:
         """Replace what is said of a metalake's grants; a report as of an earlier place changes nothing."""
-        review.deliver(actor, metalake, body.report())
+        reports.deliver(actor, metalake, body.report())
         return {"delivered": True}
 
 
@@ -27,7 +28,7 @@ class Reviewed(Endpoint):
 
         Grants that were taken back since are left out.
         """
-        last = review.review_of(actor, metalake)
+        last = reports.report_of(actor, metalake, AccessReview)
         if last is None:
             return {"findings": []}
         page = read_page(self, "review", actor.name, metalake, last.at.isoformat())
@@ -35,6 +36,6 @@ class Reviewed(Endpoint):
         end = begin + page.size
         return present(
             review=wire.review_reply(last),
-            findings=list(map(wire.finding_line, review.findings_in(last, begin, end))),
+            findings=list(map(wire.finding_line, reports.findings_in(last, begin, end))),
             nextPageToken=page.token(str(end)) if end < len(last.findings) else None,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from access.explain import search
-from access.wire import search as wire
+from access.wire import access as wire
 from authz.actor import Actor
 from metalake.errors import Invalid
 from metalake.paging import read_size

@@ -6,11 +6,9 @@ from operator import attrgetter
 from typing import Any
 
 from access.api.access import DEFAULT_SIZE, MAX_SIZE, read_page
-from access.explain.comparison import compared
 from access.explain.queries import Place, Whom
-from access.explain.timeline import moments
-from access.explain.way_rows import Narrowed
-from access.explain.ways import SORTS, ways_in
+from access.explain.timeline import compared, moments
+from access.explain.ways import SORTS, Narrowed, ways_in
 from access.wire import ways as wire
 from access.wire.access import object_reply, read_as_of, read_moment, read_privilege
 from authz.actor import Actor

@@ -3,19 +3,22 @@ may read everybody's (docs/authorization.md)."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.db import connection
+from django.db.models import Max
+
 from access.explain.permissions import Place, open_on
-from access.history.audit_watermark import last_place
 from authz import operations, policy
 from authz.actor import Actor
 from authz.models import AuditEntry
 from authz.operations import read_access
 from authz.services.authority import require
 from authz.services.change import enter
-from metalake.errors import Invalid
+from metalake.errors import Invalid, ProviderBusy
 from metalake.lineage import Located
 
 AT_ONCE = 200
@@ -124,3 +127,40 @@ def _sentence(event: str, details: Mapping[str, Any]) -> str:
     done = event.partition(".")[2].replace("_", " ")
     changed = ", ".join(map(str, details.get("changed") or ()))
     return f"{done}: {changed}" if changed else done
+
+
+PATIENCE, PAUSE = 10.0, 0.05  # seconds
+
+# Who inserts has this lock before the row has a number, and until its transaction ends.
+_WRITERS = (
+    "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND relation = %s::regclass "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+    "AND mode = 'RowExclusiveLock' AND pid IS DISTINCT FROM pg_backend_pid()"
+)
+
+
+def last_place() -> int:
+    """The number of the last row of the audit, all rows before which are there.
+
+    On PostgreSQL a row is numbered before its transaction commits, so those that are under way are waited for; SQLite
+    has one writer. Raises ProviderBusy where they take longer than PATIENCE.
+    """
+    last = AuditEntry.objects.aggregate(last=Max("pk"))["last"] or 0
+    if connection.vendor == "postgresql":
+        _wait_for(_writers())
+    return last
+
+
+def _wait_for(writers: set[str]) -> None:
+    until = time.monotonic() + PATIENCE
+    while writers:
+        if time.monotonic() > until:
+            raise ProviderBusy("Changes that began before are still being made. Try again.")
+        time.sleep(PAUSE)
+        writers &= _writers()
+
+
+def _writers() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITERS, [AuditEntry._meta.db_table])
+        return {transaction for (transaction,) in cursor.fetchall()}

@@ -18,8 +18,8 @@ from authz.objects import finder
 from authz.policy import Rights
 from authz.snapshot import ALLOWS, Snapshot
 from metalake.full_names import dotted
-from metalake.kinds import CONTAINERS, IN_CATALOGS, Kind, family
-from metalake.lineage import Located
+from metalake.kinds import CONTAINERS, IN_CATALOGS, Kind, family, grantable_on
+from metalake.lineage import Lineage, Located, Node
 from metalake.privileges import Privilege
 
 FEWEST, MOST = 250, 10_000  # objects read at once
@@ -270,3 +270,20 @@ def granted_to(actor: Actor) -> Mapping[int, int]:
                 if grant.starts <= now < grant.ends:
                     masks[id] = masks.get(id, 0) | grant.mask & counts
     return masks
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What one actor may do on an object: the topmost thing they own on its lineage, and the privileges in effect."""
+
+    owns: Node | None
+    privileges: tuple[Privilege, ...]
+
+
+def standing(actor: Actor, lineage: Lineage) -> Standing:
+    """What the actor may do on the object; no statement, it is all in the actor's snapshot."""
+    rights = policy.rights_on(actor, lineage)
+    kind = Kind(lineage.nodes[-1].kind)
+    owns = next((node for node in lineage.nodes if actor.owns(node)), None) if rights.member else None
+    privileges = [privilege for privilege in rights.effective() if kind in grantable_on(privilege)]
+    return Standing(owns, tuple(privileges))

@@ -6,15 +6,17 @@ change about those whom it may touch. Grants that begin or end are changes too, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from access.explain import reach, sentences
+from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
+
+from access.explain import reach
 from access.explain.redaction import HIDDEN, Sight
-from access.explain.relevant_facts import Names, lineage_ever, read_window
 from access.history.current import GrantRow
 from access.history.past import Past, grant_row, node_of
 from authz import policy
@@ -22,7 +24,7 @@ from authz.actor import Actor
 from authz.facts import lineage_in, newest
 from authz.models import Fact
 from metalake.lineage import Located, Node
-from metalake.privileges import Privilege
+from metalake.privileges import Effect, Privilege
 
 Use = tuple[Privilege, ...]
 NO_USE: Use = ()
@@ -90,7 +92,7 @@ class Replay:
             says = [sentence for fact in facts for sentence in self._apply(fact, touched)]
             moved = self._settle(touched)
             joined = [fact for fact in facts if fact.topic == "members" and fact.about in moved]
-            says += [sentences.joined(self._user(fact.about), is_in=bool(fact.state)) for fact in joined]
+            says += [membership(self._user(fact.about), is_in=bool(fact.state)) for fact in joined]
             if says or moved:
                 yield Change(last.at, last.event, last.actor, tuple(says), moved)
         yield from self._by_the_clock(self.until)
@@ -125,7 +127,7 @@ class Replay:
         if fact.about not in self.lineage:
             return []
         lasting = [row for row in before if row.ends_at is None or row.ends_at > fact.at]
-        return sentences.granted(role, self._named(fact.about), lasting, after)
+        return granted(role, self._named(fact.about), lasting, after)
 
     def _object(self, fact: Fact, touched: _Touched) -> list[str]:
         before, way = self.nodes.get(fact.about), self.lineage
@@ -133,7 +135,7 @@ class Replay:
         self._edges = None
         touched.everybody = True
         if way != self.lineage:
-            return [sentences.placed(fact.event, was_there=bool(way), is_there=bool(self.lineage))]
+            return [placed(fact.event, was_there=bool(way), is_there=bool(self.lineage))]
         after = self.nodes.get(fact.about)
         if before is None or after is None or _owner(before) == _owner(after) or fact.about not in self.lineage:
             return []
@@ -157,14 +159,14 @@ class Replay:
         if fact.topic == "group_roles":
             touched.users.update(user for user, groups in self.policy.user_groups.items() if fact.holder in groups)
             who = f"Group {self._group(fact.holder)}"
-            return _come_and_gone(sentences.holding, who, self._role, before, after, roles)
+            return _come_and_gone(holding, who, self._role, before, after, roles)
         touched.users.add(fact.holder)
         who = self._user(fact.holder)
         if fact.topic == "user_roles":
-            return _come_and_gone(sentences.holding, who, self._role, before, after, roles)
+            return _come_and_gone(holding, who, self._role, before, after, roles)
         groups = {node.owner_group_id or 0 for id, node in self.nodes.items() if id in self.lineage}
         groups |= {id for id in before ^ after if not roles.isdisjoint(self.policy.group_roles.get(id, ()))}
-        return _come_and_gone(sentences.inside, who, self._group, before, after, groups)
+        return _come_and_gone(inside, who, self._group, before, after, groups)
 
     def _follow(self, *change: Any) -> None:
         self.policy = self.policy.after(0, "", [list(change)])
@@ -264,3 +266,120 @@ def _come_and_gone(
     """The sentences on what somebody has now and has no longer, of what is wanted."""
     come, gone = [sorted(name(id) for id in ids & wanted) for ids in (after - before, before - after)]
     return say(who, come, gone)
+
+
+LINKS = ("user_roles", "user_groups", "group_roles")
+# The sum keeps databases from reading by an index all that ever happened in a metalake.
+_METALAKE = ExpressionWrapper(F("metalake_id") + 0, output_field=BigIntegerField())
+
+
+class Window(NamedTuple):
+    """The facts after the moment `since`, by time; `is_cut`: it is later than asked, since there are too many."""
+
+    facts: list[Fact]
+    since: datetime
+    is_cut: bool
+
+
+def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime, most: int) -> Window:
+    """The newest facts between two moments, at most so many of each sort; `ids` are those of `lineage_ever`."""
+    between = Fact.objects.filter(at__gt=since, at__lte=until)
+    sorts = (
+        between.annotate(of=_METALAKE).filter(of=top, topic__in=LINKS),
+        between.filter(topic="members", holder=top),
+        between.filter(topic="object", about__in=ids),
+        between.filter(Q(about__in=ids) | Q(about=0, holder__in=_roles_ever(ids)), topic="grants"),
+    )
+    facts: list[Fact] = []
+    begin = since
+    for sort in sorts:
+        some = list(sort.order_by("-at", "-id")[: most + 1])
+        if len(some) > most:
+            begin = max(begin, some[-1].at)
+        facts += some
+    in_order = sorted((fact for fact in facts if fact.at > begin), key=lambda fact: (fact.at, fact.pk))
+    return Window(in_order, begin, begin > since)
+
+
+def lineage_ever(target: Located) -> list[int]:
+    """The ids of the target and of all objects that were ever above it."""
+    ids = {node.id for node in target.nodes}
+    for state in Fact.objects.filter(topic="object", about=target.id).values_list("state", flat=True):
+        ids.update(lineage_in(state))
+    return sorted(ids)
+
+
+def _roles_ever(ids: Sequence[int]) -> Any:
+    """The ids of the roles that ever had grants on these objects."""
+    return Fact.objects.filter(topic="grants", about__in=ids).values("holder")
+
+
+@dataclass(frozen=True)
+class Names:
+    """The last names of a metalake's users and groups, and of the roles that ever had grants on these objects."""
+
+    top: int
+    ids: Sequence[int]
+
+    @cached_property
+    def users(self) -> dict[int, str]:
+        return _names(Q(topic="members", holder=self.top))
+
+    @cached_property
+    def groups(self) -> dict[int, str]:
+        return _names(Q(topic="group", holder=self.top))
+
+    @cached_property
+    def roles(self) -> dict[int, str]:
+        return _names(Q(topic="object", about__in=_roles_ever(self.ids)))
+
+
+def _names(which: Q) -> dict[int, str]:
+    return dict(Fact.objects.filter(which).exclude(name="").order_by("id").values_list("about", "name"))
+
+
+VERBS = {Effect.DENY: "denies", Effect.ALLOW: "allows"}
+
+
+def granted(role: str, on: str, before: Sequence[GrantRow], after: Sequence[GrantRow]) -> list[str]:
+    """["Role readers allows select_table on catalog lake."], or that it does so no longer, or at other times."""
+    old = {(row.effect, row.privilege): (row.starts_at, row.ends_at) for row in before}
+    new = {(row.effect, row.privilege): (row.starts_at, row.ends_at) for row in after}
+    says = []
+    for effect, verb in VERBS.items():
+        for pairs, words, when in (
+            (old.keys() - new.keys(), f"no longer {verb}", ""),
+            (new.keys() - old.keys(), verb, ""),
+            ({pair for pair in old.keys() & new.keys() if old[pair] != new[pair]}, verb, " at other times than before"),
+        ):
+            if names := sorted(privilege for of, privilege in pairs if of is effect):
+                says.append(f"Role {role} {words} {', '.join(names)} on {on}{when}.")
+    return says
+
+
+def holding(who: str, come: Sequence[str], gone: Sequence[str]) -> list[str]:
+    """["mia holds role readers."], or that she does so no longer."""
+    return _changed(who, "holds role", "no longer holds role", come, gone)
+
+
+def inside(who: str, come: Sequence[str], gone: Sequence[str]) -> list[str]:
+    """["mia is in group analysts."], or that she is no longer."""
+    return _changed(who, "is in group", "is no longer in group", come, gone)
+
+
+def membership(who: str, *, is_in: bool) -> str:
+    return f"{who} is a member." if is_in else f"{who} is no longer a member."
+
+
+def placed(event: str, *, was_there: bool, is_there: bool) -> str:
+    """What became of the object itself; a store from before the history has it from the history's beginning."""
+    if event == "history.begun":
+        return "The history begins."
+    if was_there and is_there:
+        return "It was moved."
+    return "It was made." if is_there else "It was dropped."
+
+
+def _changed(who: str, now: str, no_longer: str, come: Sequence[str], gone: Sequence[str]) -> list[str]:
+    says = [f"{who} {no_longer} {', '.join(gone)}."] if gone else []
+    return [*says, f"{who} {now} {', '.join(come)}."] if come else says

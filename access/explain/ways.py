@@ -1,29 +1,230 @@
 """Every way by which somebody gets a privilege on an object, or is refused it: by which role, group, grant or owner.
 
 A way is one grant, on the object or above it, to a role that somebody holds, directly or through one of their groups;
-or the ownership of the object or of one above it. Ways are made one by one in their order (access.explain.way_rows), so
+or the ownership of the object or of one above it. Ways are made one by one in their order (access.explain.ways), so
 that a page costs little however many there are, and the evaluator decides what each gives (access.explain.verdicts).
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
 import orjson
 
+from access.explain import reach
+from access.explain.grants_on import Granted, Sorted, bearing_on, granted_on
 from access.explain.permissions import Place, is_reader, open_on, subject
+from access.explain.queries import Whom
 from access.explain.redaction import Sight
-from access.explain.verdicts import Missing, Verdict
-from access.explain.way_rows import ALLOWED, DENIED, Judged, Key, Narrowed, Rows
+from access.explain.verdicts import EFFECTIVE, Judge, Judgement, Missing, Verdict
 from access.history.current import GrantRow
 from authz.actor import Actor
+from authz.snapshot import Snapshot
 from metalake.errors import Invalid
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
+
+DENIED, OWNED, ALLOWED = range(3)  # the sections of a list
+
+Key = tuple[int, str, str, str, str, int]
+"""The place of a way in its list: section, privilege, name of whom it is listed by, group, role, distance."""
+
+
+class Narrowed(NamedTuple):
+    """Which ways are wanted. `by` is what is listed: the ways of each "user", of each "group" or of each "role".
+
+    `show`: only what is "effective", granted on the object itself ("direct") or above it ("inherited"). `whom` is a
+    user, group or role on the way, by name; `q` a text in the name of one, in any case.
+    """
+
+    by: str = "user"
+    show: str | None = None
+    privilege: Privilege | None = None
+    whom: Whom | None = None
+    effect: Effect | None = None
+    q: str = ""
+
+
+class Row(NamedTuple):
+    """A way by ids: who is judged, through which group, by which grant, or by owning the object at this depth."""
+
+    key: Key
+    who: Actor
+    group_id: int | None
+    grant: Granted | None
+    depth: int
+
+
+class Judged(NamedTuple):
+    """A row with the evaluator's verdict on it."""
+
+    row: Row
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The ways on one lineage; `own` is the one user whose ways are shown, None for everybody's."""
+
+    sight: Sight
+    policy: Snapshot
+    now: float
+    narrowed: Narrowed
+    own: Actor | None
+
+    # Who and what there is
+
+    @cached_property
+    def granted(self) -> Sorted:
+        target = self.sight.target
+        return granted_on(target, self.policy, bearing_on(target, reach.type_of(target)), self.now)
+
+    @cached_property
+    def role_names(self) -> dict[int, str]:
+        """Of the roles with grants on the lineage."""
+        return self.sight.state.roles({role for by_role in self.granted.values() for role in by_role})
+
+    @cached_property
+    def group_names(self) -> dict[int, str]:
+        return self.sight.state.groups()
+
+    @cached_property
+    def members(self) -> list[Actor]:
+        """Everybody whose ways are shown, by name."""
+        if self.own:
+            return [self.own]
+        return [Actor(id, name, self.policy, at=self.now) for name, id in sorted(self.sight.state.members().items())]
+
+    @cached_property
+    def listed(self) -> list[Actor]:
+        """The users, groups or roles that the ways are listed by, by name, if one of their ways may be wanted."""
+        return [who for who in self._all_listed() if self._may_match(who)]
+
+    def _all_listed(self) -> list[Actor]:
+        if self.narrowed.by == "user":
+            return self.members
+        is_group = self.narrowed.by == "group"
+        names, make = (self.group_names, reach.group_alone) if is_group else (self.role_names, reach.role_alone)
+        ids = names.keys() if self.own is None else names.keys() & (self.own.groups if is_group else self.own.roles)
+        return [make(id, name, self.policy, self.now) for name, id in sorted((names[id], id) for id in ids)]
+
+    def _may_match(self, who: Actor) -> bool:
+        """Whether a way of theirs may have the names that are asked for."""
+        whom, text = self.narrowed.whom, self.narrowed.q.casefold()
+        if not whom and not text:
+            return True
+        names = {
+            "group": [self.group_names.get(id, "") for id in who.groups],
+            "role": [self.role_names.get(id, "") for id in who.roles],
+            self.narrowed.by: [who.name],
+        }
+        if whom and whom.name not in names[whom.sort]:
+            return False
+        return any(text in name.casefold() for some in names.values() for name in some)
+
+    @cached_property
+    def holders(self) -> dict[int, list[int]]:
+        """The places in `listed` of those who hold a role, for each role with grants on the lineage."""
+        holders: dict[int, list[int]] = defaultdict(list)
+        for place, who in enumerate(self.listed):
+            for role in who.roles:
+                if role in self.role_names:
+                    holders[role].append(place)
+        return holders
+
+    @cached_property
+    def member_counts(self) -> Counter[int]:
+        """How many enabled members are in each group, or hold each role in a list by roles."""
+        of = (who.groups if self.narrowed.by == "group" else who.roles for who in self.members)
+        return Counter(id for ids in of for id in ids)
+
+    # The rows
+
+    def judged(self, after: Key | None) -> Iterator[Judged]:
+        """The rows that are wanted, from the one behind `after` on."""
+        judge = Judge(self.sight, self.granted, self.role_names, alone=self.narrowed.by != "user")
+        for row in self._every(after):
+            if (after is not None and row.key <= after) or not self._is_wanted(row):
+                continue
+            if row.grant:
+                judgement = judge.of_grant(row.who, row.grant)
+            else:
+                judgement = judge.of_owner(row.who, self.sight.lineage[row.depth])
+            if self.narrowed.show != "effective" or judgement == EFFECTIVE:
+                yield Judged(row, judgement)
+
+    def _every(self, after: Key | None) -> Iterator[Row]:
+        section = after[0] if after else DENIED
+        wanted = self.narrowed.effect
+        if section == DENIED and wanted is not Effect.ALLOW:
+            yield from self._by_grants(DENIED, Effect.DENY, after)
+        if wanted is Effect.DENY:
+            return
+        if section <= OWNED and self.narrowed.by != "role":
+            yield from self._by_owning()
+        yield from self._by_grants(ALLOWED, Effect.ALLOW, after)
+
+    def _by_grants(self, section: int, effect: Effect, after: Key | None) -> Iterator[Row]:
+        whom, begin = self.narrowed.whom, after if after and after[0] == section else (section, "", "")
+        for (of_effect, privilege), by_role in sorted(self.granted.items(), key=lambda item: item[0]):
+            if of_effect is not effect or self.narrowed.privilege not in (None, privilege) or privilege < begin[1]:
+                continue
+            start = begin[2] if privilege == begin[1] else ""
+            if whom and whom.sort == "role":
+                by_role = {role: some for role, some in by_role.items() if self.role_names.get(role) == whom.name}
+            for place in sorted({place for role in by_role for place in self.holders.get(role, ())}):
+                if (who := self.listed[place]).name >= start:
+                    yield from sorted(self._of_one(section, privilege, by_role, who), key=lambda row: row.key)
+
+    def _of_one(
+        self, section: int, privilege: Privilege, by_role: dict[int, list[Granted]], who: Actor
+    ) -> Iterator[Row]:
+        """The rows of one user, group or role by the grants of one privilege with one effect."""
+        last = len(self.sight.lineage) - 1
+        for role in who.roles if section == DENIED else who.allowing_roles:
+            for grant in by_role.get(role, ()):
+                for group, group_id in self._paths(who, role):
+                    key = section, privilege.value, who.name, group, self.role_names[role], last - grant.depth
+                    yield Row(key, who, group_id, grant, grant.depth)
+
+    def _paths(self, who: Actor, role: int) -> Iterator[tuple[str, int | None]]:
+        """How somebody holds a role: directly ("" and None), and by the name and id of each group that holds it."""
+        if self.narrowed.by == "role" or role in self.policy.user_roles.get(who.id, ()):
+            yield "", None
+        for id in who.groups:
+            if role in self.policy.group_roles.get(id, ()):
+                yield self.group_names.get(id, ""), id
+
+    def _by_owning(self) -> list[Row]:
+        last = len(self.sight.lineage) - 1
+        rows = []
+        for who in self.listed:
+            for depth, node in enumerate(self.sight.target.nodes):
+                if who.owns(node):
+                    group = node.owner_group_id
+                    name = "" if group is None else self.group_names.get(group, "")
+                    rows.append(Row((OWNED, "", who.name, name, "", last - depth), who, group, None, depth))
+        return sorted(rows, key=lambda row: row.key)
+
+    def _is_wanted(self, row: Row) -> bool:
+        narrowed, is_direct = self.narrowed, row.depth == len(self.sight.lineage) - 1
+        if narrowed.show == ("inherited" if is_direct else "direct"):
+            return False
+        _, _, name, group, role, _ = row.key
+        if (
+            narrowed.whom
+            and narrowed.whom.name != {"group": group, "role": role, narrowed.by: name}[narrowed.whom.sort]
+        ):
+            return False
+        text = narrowed.q.casefold()
+        return not text or any(text in one.casefold() for one in (name, group, role))
+
 
 MOST_COUNTED = 1000
 READ_AT_ONCE = 500

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from access.explain import reach
 from access.history.current import Now
 from access.plans import remaining_denies
-from access.plans.blast_report import SHOWN, Blast, Line, Side, rank
+from access.plans.blast_report import SHOWN, BlastRadius, Line, Side, rank
 from access.plans.blast_tree import Node, Tree
 from access.plans.remaining_denies import Denials, usable
 from authz import snapshot
@@ -45,7 +45,7 @@ class Move(NamedTuple):
     name: str = ""
 
 
-def radius(actor: Actor, top: Located, moves: Iterable[Move], budget: int) -> Blast:
+def radius(actor: Actor, top: Located, moves: Iterable[Move], budget: int) -> BlastRadius:
     """What the moves change for the enabled members of a metalake, as of the moment of the actor's request.
 
     With less than BUDGET, at most `budget` rows of objects are read, too.
@@ -139,7 +139,7 @@ class _Radius:
         self.branches: dict[tuple, _Branch] = {}
         self.families: dict[tuple, _Branches] = {}
 
-    def blast(self, moves: list[Move], scheduled: int) -> Blast:
+    def blast(self, moves: list[Move], scheduled: int) -> BlastRadius:
         affected = self._affected({role for role, _ in _numbered(moves)})
         self._read_masks({role for group in affected.values() for part in group for role in part})
         regions = {id for _, move in _numbered(moves) for id in move.on}
@@ -154,7 +154,7 @@ class _Radius:
                         self.users[key] += names
             except _Enough:
                 self.is_cut = True
-        return Blast(self._lines(), self.is_cut, scheduled)
+        return BlastRadius(self._lines(), self.is_cut, scheduled)
 
     def _plant(self, regions: set[int]) -> None:
         granted = {id for role_masks in self.role_masks for on in role_masks.values() for id in on}

@@ -69,7 +69,7 @@ class Refused(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Blast:
+class BlastRadius:
     """`is_cut`: the figures are lower bounds, since counting took too long. `scheduled`: grants that begin later.
 
     `refused` are the first few of `refused_total` places where a DENY keeps refused what the changes allow.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from access.explain.queries import Place, Whom
 from access.explain.remedies import Remedies, Step
 from access.plans import blast_radius
-from access.plans.access_requests import OtherHolders, Proposal, Wish
 from access.plans.desired import Change
-from access.plans.plan import plan_changes
-from access.plans.recipients import Standing, find_parties, some_of
-from access.plans.role_choice import Choice, Choosing, Grants, assignments, lines_for
+from access.plans.plan import Planned, plan_changes
+from access.plans.recipients import USES, Note, Standing, Use, find_parties, some_of
+from access.plans.role_choice import Alternative, Choice, Choosing, Grants, OtherHolders, assignments, lines_for
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.enumeration import misses_counted
@@ -21,15 +21,51 @@ from authz.objects import find_object
 from authz.services import grant_entries
 from authz.services.authority import may_give, require_give
 from authz.services.change import enter
-from authz.services.grant_entries import Given
+from authz.services.grant_entries import Entries, Given
 from authz.services.roles import located
 from metalake.errors import Invalid, NotFound
 from metalake.lineage import Located
-from metalake.privileges import Effect
+from metalake.privileges import Effect, Privilege
+
+
+@dataclass(frozen=True)
+class AccessRequest:
+    """Users and groups, an object, and how they are to be given privileges there.
+
+    `role` chooses a role by name, or names a new one; people may be left out then. `with_use` are the USE_* privileges
+    that are also given where they lack them on the way to the object.
+    """
+
+    people: tuple[Whom, ...]
+    on: Place
+    entries: Entries
+    role: str | None = None
+    with_use: frozenset[Privilege] = USES
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A role for a wish, and why this one; `role` is None where nothing is to be done or others have to be asked.
+
+    `changes` are what to plan and `planned` the plan of them; both are empty where all is effective already, and where
+    the caller may not do all of it: then `asks` says whom to ask. `other_holders` is None where the caller may not
+    know who holds the role. `alternatives` are roles of others that hold exactly this.
+    """
+
+    role: str | None
+    is_new: bool
+    reason: str
+    changes: tuple[Change, ...] = ()
+    planned: Planned | None = None
+    notes: tuple[Note, ...] = ()
+    use: tuple[Use, ...] = ()
+    asks: tuple[Step, ...] = ()
+    other_holders: OtherHolders | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @misses_counted("user", "group", "role")
-def propose(actor: Actor, metalake: str, wish: Wish) -> Proposal:
+def propose(actor: Actor, metalake: str, wish: AccessRequest) -> Proposal:
     """By which role people are given privileges on an object, with the plan of it, counted as far as there is time.
 
     Raises NotFound and Forbidden unless the caller may grant these privileges there, NotFound of kind "user", "group"
@@ -52,7 +88,7 @@ def propose(actor: Actor, metalake: str, wish: Wish) -> Proposal:
 
 
 class _Proposing:
-    def __init__(self, actor: Actor, top: Located, target: Located, wish: Wish) -> None:
+    def __init__(self, actor: Actor, top: Located, target: Located, wish: AccessRequest) -> None:
         self.actor, self.top, self.target, self.wish = actor, top, target, wish
         self.parties = find_parties(actor, top, wish.people)
         self.standing = Standing(actor, target, self.parties)
@@ -149,7 +185,7 @@ class _Proposing:
 
 def _merged(grants: Grants) -> Grants:
     """The grants with those on the same object as one; the first object stays the first."""
-    by_id: dict[int, tuple[Located, grant_entries.Entries]] = {}
+    by_id: dict[int, tuple[Located, Entries]] = {}
     for on, privileges in grants:
         there = by_id.get(on.id, (on, {}))[1]
         by_id[on.id] = on, there | privileges

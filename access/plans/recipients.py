@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from access.explain.cases import Case, in_words
 from access.explain.queries import Whom
 from access.explain.reach import group_alone
-from access.explain.remedies import Remedies
+from access.explain.remedies import By, Remedies
 from access.history.current import GrantRow, Now
-from access.plans.access_requests import Note, Use
 from authz import policy
 from authz.actor import Actor
 from authz.models import Group, Member
@@ -31,6 +30,37 @@ from metalake.privileges import Effect, Privilege
 
 MAX_PEOPLE = 500
 _BESIDE = {kind for kind, declared in KINDS.items() if declared.lies_in == (Kind.METALAKE,)} - {Kind.CATALOG}
+
+
+USES = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
+
+
+class Note(NamedTuple):
+    """What a wish comes to for one person and privilege, and why.
+
+    `verdict`: "new"; "effective", so already; "later", begins later; "beaten" by a DENY; "broken", since a USE_* is
+    lacking or the user is disabled.
+    """
+
+    whom: Whom
+    privilege: Privilege
+    verdict: str
+    says: str
+
+
+class Use(NamedTuple):
+    """A USE_* privilege that people lack on the way.
+
+    `is_offered`: the caller may give it, and it helps; `by` says who may where the caller may not.
+    """
+
+    privilege: Privilege
+    on: Located
+    lacking: tuple[Whom, ...]
+    is_offered: bool
+    is_added: bool
+    says: str
+    by: By | None = None
 
 
 class Party(NamedTuple):

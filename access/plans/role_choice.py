@@ -13,7 +13,6 @@ from typing import NamedTuple
 from django.db.models import Count, Q
 
 from access.explain.reach import type_of
-from access.plans.access_requests import NOBODY_ELSE, Alternative, OtherHolders
 from access.plans.desired import Change
 from access.plans.export import by_role, holders_of
 from access.plans.recipients import Party, carrier
@@ -36,6 +35,24 @@ Standing = dict[int, Entries]
 """What a role holds, by the ids of objects."""
 Grants = Sequence[tuple[Located, Entries]]
 """What a role is to hold, on each object."""
+
+
+class OtherHolders(NamedTuple):
+    """Who holds the proposed role beside the people of the wish: the first few by name, and how many there are."""
+
+    names: tuple[str, ...]
+    total: int
+
+
+NOBODY_ELSE = OtherHolders((), 0)
+
+
+class Alternative(NamedTuple):
+    """A role of others that holds exactly what is wished, to be chosen by its name."""
+
+    role: str
+    reason: str
+    other_holders: OtherHolders
 
 
 class Choice(NamedTuple):

@@ -11,8 +11,7 @@ from django.utils import timezone
 from access.explain.redaction import reads_access
 from access.plans.desired import Change, Step
 from access.plans.export import by_role
-from access.plans.plan import GOOD_FOR, Planned, digest_of, plan_changes
-from access.plans.serialization import read_steps
+from access.plans.plan import GOOD_FOR, Planned, digest_of, plan_changes, read_steps
 from authz import operations, policy
 from authz.actor import Actor
 from authz.models import Grant, Group, Member, Plan, Role, unended

@@ -9,11 +9,14 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field
 
+from access.explain.audit_log import AuditLine
 from access.explain.cases import NamedGrant, Reason
 from access.explain.explanations import Explanation, read_wanted
-from access.explain.queries import MAX_QUESTIONS, Place, Question
+from access.explain.grantable import Grantable, Named
+from access.explain.queries import MAX_QUESTIONS, Place, Question, Whom
 from access.explain.reach import Access, Reached, Use
 from access.explain.remedies import By, Step
+from access.explain.search import Result, Results
 from authz.wire.rights import ObjectReply, OwnerReply, owner_reply, present
 from metalake.errors import Invalid, at
 from metalake.full_names import dotted
@@ -127,7 +130,7 @@ def explanation_reply(explanation: Explanation) -> dict[str, Any]:
         because=[_reason_reply(reason) for reason in explanation.because],
         changes=None
         if explanation.changes is None
-        else [[change_reply(step) for step in steps] for steps in explanation.changes],
+        else [[step_reply(step) for step in steps] for steps in explanation.changes],
     )
 
 
@@ -156,7 +159,7 @@ def _grant_reply(grant: NamedGrant) -> dict[str, Any]:
     )
 
 
-def change_reply(step: Step) -> dict[str, Any]:
+def step_reply(step: Step) -> dict[str, Any]:
     return present(
         change=step.change,
         says=step.says,
@@ -276,3 +279,127 @@ class FormerMemberReply(Reply):
     name: str
     roles: list[str]
     groups: list[str]
+
+
+class ChangeOfObjectReply(Reply):
+    """One change of an object: when, which event, by whom, and in words."""
+
+    at: str
+    event: str
+    actor: str
+    says: str
+
+
+def change_of_object_reply(line: AuditLine) -> dict[str, Any]:
+    return {"at": written(line.at), "event": line.event, "actor": line.actor, "says": line.says}
+
+
+class ResultReply(Reply):
+    """One thing that matches, with the names above it, the metalake's first; pages address it by the id."""
+
+    type: str
+    id: str = Field(description="Digits, more than a number of JavaScript holds")
+    name: str
+    path: list[str]
+
+
+class ResultsReply(Reply):
+    """What matches, the best first."""
+
+    objects: list[ResultReply]
+    roles: list[ResultReply]
+    users: list[ResultReply]
+    groups: list[ResultReply]
+    is_cut: bool = Field(description="There may be more: type more of the name, or its path")
+    beginnings_only: bool = Field(description="In what is large only the beginnings of names were searched")
+
+
+def results_reply(results: Results) -> dict[str, Any]:
+    return {
+        "objects": list(map(_result, results.objects)),
+        "roles": list(map(_result, results.roles)),
+        "users": list(map(_result, results.users)),
+        "groups": list(map(_result, results.groups)),
+        "isCut": results.is_cut,
+        "beginningsOnly": results.beginnings_only,
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {"type": result.kind, "id": str(result.id), "name": result.name, "path": list(result.path)}
+
+
+class ScopeReply(Reply):
+    """An object that a grant may stand on, the metalake first; without `objects` where the caller may not grant."""
+
+    on: ObjectReply
+    objects: int | None = Field(default=None, description="How many objects a grant there covers, itself included")
+    at_least: bool | None = Field(default=None, description="True where there are more objects than were counted")
+
+
+class GrantablePrivilegeReply(Reply):
+    """A privilege, the kind of object that it is about, and why the caller may not grant it here."""
+
+    name: str
+    about: str | None = None
+    why_not: str | None = None
+
+
+class LevelReply(Reply):
+    """The privileges that a word such as reader stands for on this object."""
+
+    level: str
+    privileges: list[str]
+
+
+class PersonReply(Reply):
+    """A user or a group."""
+
+    user: str | None = None
+    group: str | None = None
+
+
+class PeopleReply(Reply):
+    """The names of the question: users and groups, names of neither, and names of both."""
+
+    people: list[PersonReply]
+    unknown: list[str]
+    ambiguous: list[str]
+
+
+class GrantableReply(Reply):
+    """What the caller may grant on an object."""
+
+    on: ObjectReply
+    scopes: list[ScopeReply]
+    privileges: list[GrantablePrivilegeReply]
+    levels: list[LevelReply]
+    names: PeopleReply | None = None
+
+
+def grantable_reply(may: Grantable, named: Named | None) -> dict[str, Any]:
+    return present(
+        on=object_reply(may.on),
+        scopes=[
+            present(on=object_reply(scope.on), objects=scope.objects, atLeast=scope.is_cut or None)
+            for scope in may.scopes
+        ],
+        privileges=[
+            present(name=privilege.value, about=about, whyNot=why_not or None)
+            for privilege, about, why_not in may.privileges
+        ],
+        levels=[{"level": level, "privileges": list(privileges)} for level, privileges in may.levels.items()],
+        names=named and _people_reply(named),
+    )
+
+
+def _people_reply(named: Named) -> dict[str, Any]:
+    return {
+        "people": list(map(_person_reply, named.people)),
+        "unknown": list(named.unknown),
+        "ambiguous": list(named.ambiguous),
+    }
+
+
+def _person_reply(whom: Whom) -> dict[str, str]:
+    return {whom.sort: whom.name}

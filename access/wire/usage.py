@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from access.usage.queries import Asked, Record
+from access.usage.reports import MOST, DormancyReport, DormantObject, DormantPerson, Finding, ReviewReport, Shown
 from access.wire.access import object_reply
+from authz.models import AccessReview, Dormancy
 from authz.wire.rights import ObjectReply, present
-from metalake.wire import Reply, written
+from metalake.privileges import Privilege
+from metalake.wire import Body, Moment, Reply, written
 
 
 class AskedReply(Reply):
@@ -66,3 +71,177 @@ def _asked_reply(line: Asked) -> dict[str, Any]:
         first=written(line.first),
         last=written(line.last),
     )
+
+
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class UnusedObjectBody(Body):
+    """An object by its id, and when it was last used; without `last` if never."""
+
+    on: Annotated[int, Field(ge=1, lt=2**63)]
+    last: Moment | None = None
+
+
+class UnusedPersonBody(Body):
+    """A member, and when they last asked for anything; without `last` if never."""
+
+    user: Annotated[str, Field(min_length=1, max_length=255)]
+    last: Moment | None = None
+
+
+class DormancyRequest(Body):
+    """What had no use for so many days: how many there are, and the first of them, the longest unused first."""
+
+    complete_until: Moment
+    days: Annotated[int, Field(ge=1, le=36_500)]
+    object_count: Count
+    people_count: Count
+    objects: Annotated[list[UnusedObjectBody], Field(max_length=MOST)]
+    people: Annotated[list[UnusedPersonBody], Field(max_length=MOST)]
+
+    def report(self) -> DormancyReport:
+        objects = [(each.on, each.last) for each in self.objects]
+        people = [(each.user, each.last) for each in self.people]
+        return DormancyReport(self.complete_until, self.days, self.object_count, self.people_count, objects, people)
+
+
+class UnusedObjectReply(Reply):
+    on: ObjectReply
+    last: str | None
+
+
+class UnusedPersonReply(Reply):
+    user: str
+    last: str | None
+
+
+class DormancyReply(Reply):
+    """What the report is about: without use for `days`, by a record that is complete until then."""
+
+    complete_until: str
+    days: int
+    object_count: int
+    people_count: int
+    at: str
+    by: str
+
+
+DORMANT = {
+    "report": DormancyReply | None,
+    "objects": list[UnusedObjectReply],
+    "people": list[UnusedPersonReply],
+    "nextPageToken": str | None,
+}
+
+
+def report_reply(report: Dormancy) -> dict[str, Any]:
+    return {
+        "completeUntil": written(report.complete_until),
+        "days": report.days,
+        "objectCount": report.object_count,
+        "peopleCount": report.people_count,
+        "at": written(report.at),
+        "by": report.by,
+    }
+
+
+def object_line(each: DormantObject) -> dict[str, Any]:
+    return {"on": object_reply(each.on), "last": each.last and written(each.last)}
+
+
+def person_line(each: DormantPerson) -> dict[str, Any]:
+    return {"user": each.user, "last": each.last and written(each.last)}
+
+
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+
+
+class ReviewedGrantBody(Body):
+    """A grant by the ids of its role and object, and what is said of it."""
+
+    role: Id
+    on: Id
+    privilege: Annotated[Privilege, Field(strict=False)]
+    effect: Literal["allow", "deny"]
+    unused: bool
+    last: Moment | None = None
+    verdict: Literal["redundant", "shadowed"] | None = None
+    by: Id | None = None
+
+
+class ReviewRequest(Body):
+    """What a review of now says of grants: how many of each sort, and the first of them."""
+
+    as_of: Moment
+    place: Annotated[int, Field(ge=0, lt=2**63)]
+    days: Annotated[int, Field(ge=0, le=36_500)]
+    recorded_from: Moment | None = None
+    complete_until: Moment
+    unused_count: Count
+    redundant_count: Count
+    shadowed_count: Count
+    findings: Annotated[list[ReviewedGrantBody], Field(max_length=MOST)]
+
+    def report(self) -> ReviewReport:
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        findings = [Finding(**dict(each)) for each in self.findings]
+        return ReviewReport(**{**values, "findings": findings})
+
+
+class ReviewReply(Reply):
+    """A review: as of when, without use for how many days, by a record from when until when."""
+
+    as_of: str
+    days: int
+    recorded_from: str | None
+    complete_until: str
+    unused_count: int
+    redundant_count: int
+    shadowed_count: int
+    at: str
+    by: str
+
+
+class ReviewedGrantReply(Reply):
+    """A grant and what the review says of it; `by` is the object whose grant makes it redundant or shadows it."""
+
+    role: str
+    on: ObjectReply
+    privilege: str
+    condition: str
+    unused: bool
+    last: str | None
+    verdict: str | None
+    by: ObjectReply | None
+
+
+REVIEWED = {"review": ReviewReply | None, "findings": list[ReviewedGrantReply], "nextPageToken": str | None}
+
+
+def review_reply(review: AccessReview) -> dict[str, Any]:
+    return {
+        "asOf": written(review.as_of),
+        "days": review.days,
+        "recordedFrom": review.recorded_from and written(review.recorded_from),
+        "completeUntil": written(review.complete_until),
+        "unusedCount": review.unused_count,
+        "redundantCount": review.redundant_count,
+        "shadowedCount": review.shadowed_count,
+        "at": written(review.at),
+        "by": review.by,
+    }
+
+
+def finding_line(shown: Shown) -> dict[str, Any]:
+    finding = shown.finding
+    return {
+        "role": shown.role,
+        "on": object_reply(shown.on),
+        "privilege": finding.privilege,
+        "condition": finding.effect,
+        "unused": finding.unused,
+        "last": finding.last and written(finding.last),
+        "verdict": finding.verdict,
+        "by": shown.by and object_reply(shown.by),
+    }

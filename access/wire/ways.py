@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from access.explain.comparison import Difference
-from access.explain.timeline import Moment, Moments
+from access.explain.timeline import Difference, Moment, Moments
 from access.explain.verdicts import Missing
 from access.explain.ways import Way, WaysPage
 from access.wire.access import object_reply

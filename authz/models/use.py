@@ -73,7 +73,7 @@ class UseWriter(models.Model):
 class AccessReview(models.Model):
     """What the last access review says of a metalake's grants, as its job reported it.
 
-    `findings` are of the form of access.usage.review.Finding. Of many, the first are here; all are in the job's tables.
+    `findings` are stored access.usage.reports.Finding. Of many, the first are here; all are in the job's tables.
     """
 
     metalake = models.OneToOneField(Metalake, models.CASCADE, primary_key=True, related_name="+")

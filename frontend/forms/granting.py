@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 
 from access.explain.grantable import Grantable, Named
 from access.explain.queries import Whom
-from access.plans.access_requests import USES
+from access.plans.recipients import USES
 from authz.services.directory import did_you_mean
 from authz.services.grant_entries import Entries, Given, check_spans
 from frontend.confusables import spelled

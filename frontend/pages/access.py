@@ -11,11 +11,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from access.explain import inspect, ways
+from access.explain import reach, ways
 from access.explain.queries import Whom
 from access.explain.redaction import reads_access
-from access.explain.way_rows import Narrowed
-from access.explain.ways import Named, Way
+from access.explain.ways import Named, Narrowed, Way
 from authz import policy
 from authz.actor import Actor
 from authz.callers.enumeration import LISTING
@@ -82,7 +81,7 @@ def show_access(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         return render(request, "frontend/access/ways.html", context | {"node": target.node}, status=status)
     asked = urlencode({"on": f"{target.kind} {dotted(target.full_name)}"})
     context["matrix_url"] = f"{reverse('frontend:matrix', args=[target.metalake.id])}?{asked}"
-    context["standing"] = inspect.standing(actor, target)
+    context["standing"] = reach.standing(actor, target)
     if reads_access(actor, target):
         context["changes_url"] = changes_url(target, NAME, request.GET)
     return tabs.show(request, actor, target, NAME, context, status=status)

@@ -10,9 +10,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from access.usage import review
-from access.usage.review import Shown
+from access.usage import reports
+from access.usage.reports import Shown
 from authz.actor import Actor
+from authz.models import AccessReview
 from frontend.page_decorators import signed_in
 from frontend.pages.catalogs import located
 from metalake.full_names import dotted
@@ -35,13 +36,13 @@ class Row(NamedTuple):
 def show_reviewed(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
     """The findings of the last review, from the one after `after` on."""
     target = located(actor, metalake_id, Kind.METALAKE)
-    last = review.review_on(actor, target)
+    last = reports.report_on(actor, target, AccessReview)
     context: dict[str, Any] = {"target": target, "review": last}
     if last is not None:
         given = request.GET.get("after", "")
         begin = int(given) if given.isascii() and given.isdigit() and len(given) < 7 else 0
         end = begin + ON_A_PAGE
-        context["rows"] = [_row(shown) for shown in review.findings_in(last, begin, end)]
+        context["rows"] = [_row(shown) for shown in reports.findings_in(last, begin, end)]
         context["next"] = end if end < len(last.findings) else None
         context["begin"] = begin
     return render(request, "frontend/jobs/reviewed.html", context)

@@ -10,8 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from access.explain.comparison import compared
-from access.explain.timeline import Moments, moments
+from access.explain.timeline import Moments, compared, moments
 from authz.actor import Actor
 from frontend import tabs
 from frontend.forms.matrix import MatrixForm

@@ -10,9 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from access.usage import dormancy
+from access.usage import reports
 from authz import operations
 from authz.actor import Actor
+from authz.models import Dormancy
 from frontend.page_decorators import permits, signed_in
 from frontend.pages.catalogs import located
 from metalake.errors import NotFound
@@ -46,14 +47,14 @@ def _broken(actor: Actor, target: Located, after: int) -> dict[str, Any]:
 
 
 def _dormant(actor: Actor, target: Located, of: str, begin: int) -> dict[str, Any]:
-    report = dormancy.report_on(actor, target)
+    report = reports.report_on(actor, target, Dormancy)
     if report is None:
         return {"report": None, "rows": []}
     end = begin + SIZE
     rows: Sequence[object]
     if of == OBJECTS:
-        rows, count, there = dormancy.objects_in(report, begin, end), report.object_count, report.objects_unused
+        rows, count, there = reports.objects_in(report, begin, end), report.object_count, report.objects_unused
     else:
-        rows, count, there = dormancy.people_in(report, begin, end), report.people_count, report.people_unused
+        rows, count, there = reports.people_in(report, begin, end), report.people_count, report.people_unused
     more = {"next": end if len(there) > end else None, "is_cut": count > len(there)}
     return {"report": report, "rows": rows, "count": count, **more}

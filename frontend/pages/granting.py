@@ -15,8 +15,9 @@ from access.explain import grantable, search
 from access.explain.grantable import Grantable
 from access.explain.remedies import Step
 from access.plans import apply, proposals
-from access.plans.access_requests import USES, Wish
-from access.plans.renewal import Moved
+from access.plans.apply import Moved
+from access.plans.proposals import AccessRequest
+from access.plans.recipients import USES
 from authz import operations
 from authz.actor import Actor
 from authz.services import roles
@@ -88,7 +89,7 @@ def _propose(actor: Actor, drawer: Drawer) -> None:
     if not form.is_ready:
         return
     role = form.cleaned_data["role"].strip() or None
-    wish = Wish(form.people, drawer.place, form.entries(), role, USES - form.declined)
+    wish = AccessRequest(form.people, drawer.place, form.entries(), role, USES - form.declined)
     try:
         drawer.proposal = proposals.propose(actor, drawer.metalake, wish)
     except (Invalid, NotFound) as refusal:

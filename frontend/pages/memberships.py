@@ -14,9 +14,9 @@ from django.views.decorators.http import require_http_methods
 
 from access.explain.queries import Whom
 from access.plans import apply, blast_radius, plan
+from access.plans.apply import Moved
 from access.plans.desired import Change
 from access.plans.removals import remove_access
-from access.plans.renewal import Moved
 from authz import operations
 from authz.actor import Actor
 from authz.services import directory, people, roles

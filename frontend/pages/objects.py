@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from access.explain import inspect
+from access.explain import reach
 from authz.actor import Actor
 from catalogs.services import browsing
 from catalogs.services.description import describe
@@ -40,7 +40,7 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     """The overview of one object; a container's with a page of what lies directly in it."""
     target = tabs.locate(actor, object_id, tabs.OVERVIEW)
     about = describe(actor, target)
-    context: dict[str, Any] = {"about": about, "standing": inspect.standing(actor, target)}
+    context: dict[str, Any] = {"about": about, "standing": reach.standing(actor, target)}
     if target.kind == Kind.VIEW and not about.is_path:
         context |= views.about_view(actor, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from access.plans import apply, blast_radius, plan
-from access.plans.renewal import Moved
+from access.plans.apply import Moved
 from authz.actor import Actor
 from catalogs.services import browsing
 from frontend.confusables import spelled

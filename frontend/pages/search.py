@@ -7,7 +7,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from access.explain import search as searching
-from access.explain import search_phrases
 from authz.actor import Actor
 from frontend.page_decorators import is_partial, signed_in
 from metalake.errors import Invalid, TooManyRequests
@@ -24,7 +23,7 @@ def search(request: HttpRequest, actor: Actor) -> HttpResponse:
     context: dict[str, object] = {"q": text, "searched": text}
     status, limit = 200, WHILE_TYPING if is_typing else AT_ONCE
     try:
-        context["meant"] = search_phrases.objects_meant(actor, text)
+        context["meant"] = searching.objects_meant(actor, text)
         context["results"] = searching.search(actor, None, text, limit, exact=not is_typing)
     except TooManyRequests as refusal:  # of names that were guessed; what one sees is searched on
         context["results"] = searching.search(actor, None, text, limit)

@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
-from access.plans import apply, renewal
+from access.plans import apply
 from access.plans import undo as undoing
+from access.plans.apply import Moved
 from access.plans.desired import Change
-from access.plans.renewal import Moved
 from authz.actor import Actor
 from frontend import toasts
 from frontend.confusables import spelled
@@ -77,7 +77,7 @@ def in_words(changes: Sequence[Change], left: Sequence[str]) -> str:
     whole = {"dropRole": "drop role {} with all that it held", "createRole": "make role {} again, as it was"}
     roles = {change.role: whole[change.change] for change in changes if change.change in whole}
     lines = [sentence.format(spelled(role)) for role, sentence in roles.items()]
-    lines += [renewal.in_words(change) for change in changes if change.role not in roles]
+    lines += [apply.in_words(change) for change in changes if change.role not in roles]
     more = len(lines) - SHOWN
     says = f"Undone: {'; '.join(lines[:SHOWN])}" if lines else "There is nothing left to undo"
     return " ".join([f"{says}; and {more} more." if more > 0 else f"{says}.", *left])

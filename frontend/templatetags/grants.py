@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from django import template
 
+from access.plans.apply import Marked, Shown, marked_changes, marked_lines
 from access.plans.blast_report import Line, Refused, Side, on_objects, together
 from access.plans.desired import Change
 from access.plans.plan import Planned
-from access.plans.preview_diff import Marked, Shown, marked_changes, marked_lines
 from metalake.privileges import Privilege
 
 register = template.Library()

@@ -23,7 +23,7 @@ HOLDS_NOTHING = {
     ("authz/services/tokens.py", "issue"): "accounts keep their names",
     ("authz/services/tokens.py", "revoke"): "by its id, of the caller's own",
     ("access/plans/plan.py", "_store"): "a new row of the caller's own",
-    ("access/plans/renewal.py", "_note"): "by its id, of the caller's own",
+    ("access/plans/apply.py", "_note"): "by its id, of the caller's own",
     ("catalogs/services/metalakes.py", "create_metalake"): "lies in nothing that could be renamed",
     ("outside/mirror.py", "meet_leaves"): "the server's own, by ids",
     ("outside/mirror_schemas.py", "meet_schemas"): "the server's own, by ids",
@@ -40,8 +40,7 @@ WAYS = {
     ("catalogs/managed/pointers.py", "_swap"),
     ("catalogs/managed/pointers.py", "_swap_all"),
     ("outside/monitoring.py", "_decide"),
-    ("access/usage/dormancy.py", "deliver"),
-    ("access/usage/review.py", "deliver"),
+    ("access/usage/reports.py", "deliver"),
     ("views_mgmt/services/findings.py", "deliver"),
 }
 # Transactions beside `write`, which change nothing that was found by a name.

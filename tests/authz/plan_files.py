@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from access.plans import file as plan_file
+from access.plans import plan_file
 from access.plans.desired import Change, Wanted
 from authz.models import AuditEntry, Fact, Grant, Plan, PolicyEpoch
 from authz.services.grant_entries import Given

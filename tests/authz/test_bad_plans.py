@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from access.plans import file as plan_file
-from access.plans import plan
+from access.plans import plan, plan_file
 from access.plans.desired import Wanted, WantedRole
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from tests.authz.plan_files import PATH, on, role, state, subtree, wanted

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from access.explain import reach
-from access.plans import apply, blast_radius, plan, serialization, undo
-from access.plans.blast_report import SHOWN, Blast
+from access.plans import apply, blast_radius, plan, undo
+from access.plans.blast_report import SHOWN, BlastRadius
 from access.plans.desired import Wanted, WantedGrant, WantedRole
 from access.plans.export import export
 from authz import policy, snapshot
@@ -133,7 +133,7 @@ def counted(before: dict[tuple[str, int], set[Privilege]], after: dict[tuple[str
     return {key: (side(key, 0), side(key, 1)) for key in lines}
 
 
-def shown(told: Blast) -> Lines:
+def shown(told: BlastRadius) -> Lines:
     return {
         (line.privilege, line.kind): (
             (line.gain.users, line.gain.objects, line.gain.names),
@@ -302,7 +302,7 @@ def test_what_a_deny_keeps_refused_is_named(world: World) -> None:
         "select_table and use_schema on schema lake.A:C and everything below it: role r1 denies use_schema; "
         "select_table on table lake.A:D.own: role r2 denies select_table"
     )
-    assert serialization.read_blast(json.loads(json.dumps(serialization.blast_data(planned.blast)))) == planned.blast
+    assert plan.read_blast(json.loads(json.dumps(plan.blast_data(planned.blast)))) == planned.blast
     assert apply.apply_plan(world.olga, "acme", planned.token)
     above = plan.plan_changes(world.olga, "acme", [change("grant", "r", "deny modify_table@lake")])
     assert above.blast.refused == []

@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from access.plans import apply as applying
-from access.plans import plan, renewal
-from access.plans.apply import Applied
+from access.plans import plan
+from access.plans.apply import Applied, Moved
 from access.plans.desired import Change
 from authz import policy
 from authz.models import Plan
@@ -225,7 +225,7 @@ def test_a_plan_that_comes_to_something_else_is_shown_again(world: World, moved:
     act, said = DIFFERENTLY[moved]
     act(world)
     before = state()
-    with pytest.raises(renewal.Moved, match=said) as refusal:
+    with pytest.raises(Moved, match=said) as refusal:
         applying.apply_plan(world.olga, "acme", planned.token)
     assert state()[:4] == before[:4]
     fresh = refusal.value.planned
@@ -270,7 +270,7 @@ def test_the_blast_radius_is_never_counted_under_the_lock(world: World, monkeypa
     radius = blast_radius.radius
     depth = len(connection.savepoint_ids)
 
-    def watched(*asked: Any) -> blast_radius.Blast:
+    def watched(*asked: Any) -> blast_radius.BlastRadius:
         inside.append(len(connection.savepoint_ids) > depth)
         return radius(*asked)
 

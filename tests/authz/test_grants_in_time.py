@@ -10,8 +10,7 @@ import pytest
 from django.utils import timezone
 
 from access.explain.queries import Place
-from access.explain.way_rows import Narrowed
-from access.explain.ways import ways_in
+from access.explain.ways import Narrowed, ways_in
 from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.models import Grant

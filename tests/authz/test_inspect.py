@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from access.explain import inspect
+from access.explain import reach
 from authz.objects import find_object
 from metalake.kinds import Kind
 from metalake.privileges import Privilege
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.store
 def test_the_standing_is_what_the_evaluator_says(world: World) -> None:
     world.give("mia", "use_catalog@lake", "select_table@lake", "modify_table@lake", "deny modify_table@lake.A")
     where = find_object("acme", Kind.TABLE, "lake.A:B.t")
-    assert inspect.standing(world.mia, where) == inspect.Standing(None, (Privilege.SELECT_TABLE,))
-    assert inspect.standing(world.actor("sam"), where) == inspect.Standing(None, ())
-    owns = inspect.standing(world.olga, where).owns
+    assert reach.standing(world.mia, where) == reach.Standing(None, (Privilege.SELECT_TABLE,))
+    assert reach.standing(world.actor("sam"), where) == reach.Standing(None, ())
+    owns = reach.standing(world.olga, where).owns
     assert owns is not None
     assert owns.name == "acme", "the topmost"

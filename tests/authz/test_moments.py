@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from access.explain.comparison import compared
 from access.explain.queries import Place
 from access.explain.reach import access_to
 from access.explain.redaction import Sight
 from access.explain.replay import Replay
-from access.explain.timeline import EARLIEST, Moments, moments
+from access.explain.timeline import EARLIEST, Moments, compared, moments
 from access.explain.ways import ways_in
 from access.history.past import Past
 from authz.actor import Actor
@@ -301,7 +300,7 @@ def test_there_is_a_bound_and_the_moments_before_can_be_asked_for(past: History,
     monkeypatch.setattr("access.explain.timeline.FACTS_A_MOMENT", 1)
     bounded = asked(past, since=begin, limit=5)
     assert bounded.moments == whole[:5] and bounded.since == whole[5].at
-    monkeypatch.setattr("access.explain.comparison.MOST_READ", 5)
+    monkeypatch.setattr("access.explain.timeline.MOST_READ", 5)
     with pytest.raises(Invalid, match="choose closer ones"):
         compared(past.olga, "acme", Place(Kind.SCHEMA, FLIGHTS), begin)
 

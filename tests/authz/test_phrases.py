@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from access.explain.search_phrases import Phrase, objects_meant, read_phrase
+from access.explain.search import Phrase, objects_meant, read_phrase
 from metalake.levels import Level
 from tests.authz.small_world import World
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from access.plans import file as plan_file
+from access.plans import plan_file
 from access.plans.export import export
 from authz.models import Plan
 from authz.services import owners

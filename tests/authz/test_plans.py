@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from access.plans import apply, plan
-from access.plans import file as plan_file
+from access.plans import apply, plan, plan_file
 from access.plans.desired import Change, Wanted
 from access.plans.export import export
 from authz import policy

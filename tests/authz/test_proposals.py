@@ -12,8 +12,7 @@ import pytest
 
 from access.explain.queries import Place, Whom
 from access.plans import apply, role_choice
-from access.plans.access_requests import Proposal, Wish
-from access.plans.proposals import propose
+from access.plans.proposals import AccessRequest, Proposal, propose
 from authz.models import Plan
 from authz.name_rules import check_role_name
 from authz.objects import by_ids
@@ -28,14 +27,14 @@ from tests.authz.small_world import Wire, World, kind_at
 LATER = datetime(2999, 1, 1, tzinfo=UTC)
 
 
-def wish(where: str, *privileges: str, to: tuple[str, ...] = ("mia",), **more: Any) -> Wish:
+def wish(where: str, *privileges: str, to: tuple[str, ...] = ("mia",), **more: Any) -> AccessRequest:
     """wish("lake.A", "select_table", "deny modify_table", to=("mia", "group crew"))"""
     entries = {
         Privilege(text.removeprefix("deny ")): Given(Effect.DENY if text.startswith("deny ") else Effect.ALLOW)
         for text in privileges
     }
     whom = tuple(Whom("group", name[6:]) if name.startswith("group ") else Whom("user", name) for name in to)
-    return Wish(whom, Place(kind_at(where), where), entries, **more)
+    return AccessRequest(whom, Place(kind_at(where), where), entries, **more)
 
 
 def proposed(world: World, *asked: Any, user: str = "olga", **more: Any) -> Proposal:
@@ -180,7 +179,7 @@ def test_a_grant_for_a_time_has_a_role_of_its_own(world: World) -> None:
     assert verdicts(longer) == [("mia", "select_table", "broken")], "without use_catalog it is of no use"
     for span, word in (((None, LATER), "until"), ((LATER, None), "from")):
         entries = {Privilege.SELECT_TABLE: Given(Effect.ALLOW, *span)}
-        wanted = Wish((Whom("user", "nils"),), Place(Kind.SCHEMA, "lake.A:B"), entries, with_use=frozenset())
+        wanted = AccessRequest((Whom("user", "nils"),), Place(Kind.SCHEMA, "lake.A:B"), entries, with_use=frozenset())
         fresh = propose(world.olga, "acme", wanted)
         assert (fresh.role, fresh.is_new) == (f"lake_A_B_reader_{word}_2999-01-01", True) and fresh.role != exact
         assert fresh.planned and fresh.reason.endswith("a grant for a time has a role of its own.")
@@ -254,7 +253,9 @@ def test_each_person_and_privilege_has_a_note(world: World) -> None:
     }
     assert proposal.use == ()
     entries = {Privilege.MODIFY_TABLE: Given(Effect.ALLOW, LATER)}
-    (note,) = propose(world.olga, "acme", Wish((Whom("user", "mia"),), Place(Kind.SCHEMA, "lake.A"), entries)).notes
+    (note,) = propose(
+        world.olga, "acme", AccessRequest((Whom("user", "mia"),), Place(Kind.SCHEMA, "lake.A"), entries)
+    ).notes
     assert (note.verdict, note.says) == ("later", "mia gets modify_table from 2999-01-01 00:00 UTC.")
 
 

@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from access.explain.queries import Place, Whom
 from access.plans import apply
+from access.plans.apply import Moved
 from access.plans.plan import Planned, plan_changes
 from access.plans.removals import Part, remove_access
-from access.plans.renewal import Moved
 from access.plans.undo import plan_undo
 from authz.models import Plan, Role
 from authz.services import grants, people, roles

@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from access.explain import name_search, regions
+from access.explain import regions
+from access.explain import search as searching
 from access.explain.search import Results, search
 from authz import policy
 from authz.models import Remembered
@@ -32,7 +33,7 @@ def names(results: Results) -> list[str]:
 def test_on_random_worlds_exactly_what_is_seen_comes(small: int, heads: int) -> None:
     """What can be loaded comes, and nothing that the evaluator hides; a search that is cut leaves out and says so."""
     total = 0
-    with patch.object(name_search, "SMALL", small), patch.object(regions, "MOST_HEADS", heads):
+    with patch.object(searching, "SMALL", small), patch.object(regions, "MOST_HEADS", heads):
         for stored, place, world in stored_worlds(share(WORLDS), every=2):
             lines = lines_of(stored, place, world)
             for user in world.users:
@@ -40,8 +41,8 @@ def test_on_random_worlds_exactly_what_is_seen_comes(small: int, heads: int) -> 
                 for top in (line for line in lines if line.kind is Kind.METALAKE and actor.is_member(line.id)):
                     for text in ("A", "b"):
                         here = [line for line in lines if line.nodes[0].id == top.id and line.id != top.id]
-                        like = [line for line in here if name_search.fold(line.name).startswith(text.lower())]
-                        matches = name_search.by_name(actor, regions.seen_by(actor, top), text, 1000)
+                        like = [line for line in here if searching.fold(line.name).startswith(text.lower())]
+                        matches = searching.by_name(actor, regions.seen_by(actor, top), text, 1000)
                         shown = {each.id for each in matches.objects} - {top.id}
                         loaded = {line.id for line in like if loads(actor, line)}
                         assert shown <= {line.id for line in here if policy.sees(actor, line)}
@@ -116,7 +117,7 @@ def test_the_whole_name_comes_first_and_a_cut_is_said(world: World) -> None:
 
 def test_in_what_is_large_beginnings_alone_are_searched_and_that_is_said(world: World) -> None:
     world.table("nyc_taxi")
-    with patch.object(name_search, "SMALL", 2):
+    with patch.object(searching, "SMALL", 2):
         assert names(search(world.olga, "acme", "nyc")) == ["lake.A.B.nyc_taxi"]
         by_word = search(world.olga, "acme", "taxi")
     assert names(by_word) == [] and by_word.beginnings_only
@@ -139,7 +140,7 @@ def test_what_is_hidden_changes_nothing(world: World) -> None:
     assert search(world.mia, "acme", "lake.t") == search(world.mia, "acme", "lake.nothing")
     world.give("mia", "use_schema@lake")
     assert names(search(world.mia, "acme", "ta")) == ["lake.tax"]
-    with patch.object(name_search, "SMALL", 10):
+    with patch.object(searching, "SMALL", 10):
         assert not search(world.mia, "acme", "ta").beginnings_only, "of the hidden tables none is counted"
     world.give("mia", "deny select_table@lake.A:B.t")
     assert names(search(world.mia, "acme", "t")) == ["lake.tax"]

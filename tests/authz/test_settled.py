@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from access.history import audit_watermark
+from access.explain import audit_log
 from authz.models import AuditEntry
 from metalake.errors import ProviderBusy
 
@@ -51,22 +51,22 @@ def late() -> Late:
 def test_an_earlier_row_that_is_not_committed_is_waited_for(late: Late) -> None:
     last = add()
     threading.Timer(0.3, late.may_commit.set).start()
-    assert audit_watermark.last_place() == last
+    assert audit_log.last_place() == last
     assert AuditEntry.objects.filter(pk__lt=last).count() == 1
     late.join()
 
 
 def test_it_is_not_waited_for_without_end(late: Late, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_watermark, "PATIENCE", 0.2)
+    monkeypatch.setattr(audit_log, "PATIENCE", 0.2)
     last = add()
     with pytest.raises(ProviderBusy, match="still being made"):
-        audit_watermark.last_place()
+        audit_log.last_place()
     late.may_commit.set()
     late.join()
-    assert audit_watermark.last_place() == last
+    assert audit_log.last_place() == last
 
 
 def test_what_begins_later_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_watermark, "PAUSE", 0.0)
+    monkeypatch.setattr(audit_log, "PAUSE", 0.0)
     add()
-    assert audit_watermark._writers() == set()
+    assert audit_log._writers() == set()

@@ -10,8 +10,7 @@ import pytest
 from django.utils import timezone
 
 from access.plans import apply as applying
-from access.plans import file as plan_file
-from access.plans import plan
+from access.plans import plan, plan_file
 from access.plans import undo as undoing
 from access.plans.desired import Change
 from access.plans.export import export

@@ -14,8 +14,7 @@ from access.explain.queries import Place, Whom
 from access.explain.reach import access_to
 from access.explain.redaction import Sight
 from access.explain.verdicts import Verdict
-from access.explain.way_rows import Narrowed, Row, Rows
-from access.explain.ways import ALL, Way, WaysPage, every_way, ways_in
+from access.explain.ways import ALL, Narrowed, Row, Rows, Way, WaysPage, every_way, ways_in
 from access.history.current import Now
 from authz import policy
 from authz.actor import Actor

@@ -313,7 +313,7 @@ def test_the_recipes_make_the_same_changes(admin: Client, ids: Ids) -> None:
     changes = yaml.safe_load(file[1])["changes"]
     assert changes[0]["change"] == "createRole"
     assert {"change": "assign", "role": changes[0]["role"], "user": "mia"} in changes
-    from access.plans.changes_file import ChangesFile
+    from access.plans.plan_file import ChangesFile
     from metalake.wire import read
 
     planned = plan.plan_changes(actor("admin"), "demo", read(ChangesFile, {"changes": changes}).wanted())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from access.usage import dormancy
+from access.usage import reports
 from authz import snapshot
 from jobs.models import JobRun, Schedule
 from jobs.running import runner
@@ -152,8 +152,8 @@ def test_what_jobs_say_of_views_and_of_what_is_dormant(admin: Client, ids: Ids) 
     until, used = "2026-03-01T00:00:00+00:00", datetime(2025, 1, 2, tzinfo=UTC)
     objects = [(ids["eu"], None), (ids["lake"], used), (10**12, None)]
     add_member("nina")
-    report = dormancy.Report(datetime.fromisoformat(until), 90, 20_000, 1, objects, [("nina", None)])
-    dormancy.deliver(actor("admin"), "demo", report)
+    report = reports.DormancyReport(datetime.fromisoformat(until), 90, 20_000, 1, objects, [("nina", None)])
+    reports.deliver(actor("admin"), "demo", report)
     shown = text(admin, f"{page}?of=objects")
     assert "Without use for 90 days" in shown and "20000" in shown and "The longest unused are here" in shown
     assert f'href="/objects/{ids["eu"]}"' in shown and "none on record" in shown and "2025" in shown

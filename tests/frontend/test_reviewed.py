@@ -9,8 +9,8 @@ from datetime import timedelta
 from django.test import Client
 from django.utils import timezone
 
-from access.usage import review
-from access.usage.review import Finding, Report
+from access.usage import reports
+from access.usage.reports import Finding, ReviewReport
 from authz import snapshot
 from authz.models import Grant, Role
 from metalake.kinds import Kind
@@ -22,7 +22,7 @@ Ids = dict[str, int]
 
 def deliver(ids: Ids, *findings: Finding) -> None:
     then = timezone.now() - timedelta(minutes=1)
-    review.deliver(actor("admin"), "demo", Report(then, 1, 90, then, then, 1, 1, 1, findings))
+    reports.deliver(actor("admin"), "demo", ReviewReport(then, 1, 90, then, then, 1, 1, 1, findings))
 
 
 def finding(ids: Ids, **more: object) -> Finding:

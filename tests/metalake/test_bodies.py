@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client, RequestFactory
 
-from access.plans import file as plan_file
+from access.plans import plan_file
 from authz import snapshot
 from authz.callers.identity import actor_of
 from authz.models import User

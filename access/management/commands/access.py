@@ -9,12 +9,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from access.plans import apply, plan, reconcile
-from access.plans import file as plan_file
-from access.plans.changes import compare_changes
-from access.plans.changes_file import ChangesFile
+from access.plans import apply, plan, plan_file
+from access.plans.compare import compare, compare_changes
 from access.plans.desired import Change, Wanted
 from access.plans.export import export
+from access.plans.plan_file import ChangesFile
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
@@ -90,7 +89,7 @@ class Command(BaseCommand):
 
     def _drift(self, actor: Actor, options: dict[str, Any], wanted: Wanted | list[Change]) -> None:
         if isinstance(wanted, Wanted):
-            changes = reconcile.compare(actor, options["metalake"], wanted).changes
+            changes = compare(actor, options["metalake"], wanted).changes
         else:
             changes = compare_changes(actor, options["metalake"], wanted).changes
         self._show(changes)
