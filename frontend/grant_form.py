@@ -53,7 +53,7 @@ class Drawer:
     def sentence(self) -> str:
         """What is granted, in a sentence: "analyst may read lake.travel and everything below it".
 
-        What others have to be asked for is a wish, of which is not known what DENYs leave: "analyst is to read ...".
+        Of what others have to be asked for it is not known what DENYs leave: "analyst is to read ...".
         """
         names = shortened([spelled(name) for _, name in self.form.people])
         is_deny = self.form.effect_chosen is Effect.DENY

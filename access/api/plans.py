@@ -108,7 +108,7 @@ class Proposals(Endpoint):
 
         Takes the right to grant there. Who may not assign roles is told whom to ask.
         """
-        proposal = proposals.propose(actor, metalake, body.wish())
+        proposal = proposals.propose(actor, metalake, body.access_request())
         return {"proposal": wire.proposal_reply(proposal)}
 
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.utils import timezone
 
 from access.explain.redaction import reads_access
 from access.plans.blast_report import BlastRadius, Line
-from access.plans.desired import Change, Step, changes_of
+from access.plans.desired import Change, Step, changes_of, object_ids
 from access.plans.plan import (
     GOOD_FOR,
     Draft,
     Planned,
-    digest_of,
     draft_changes,
     facts_on_rights,
     read_blast,
     read_changes,
     read_steps,
     store,
+    stored_plan,
 )
 from authz import operations, policy
 from authz.actor import Actor
@@ -77,7 +76,7 @@ def _apply(actor: Actor, metalake: str, token: str | None) -> Applied:
         if token is None:
             return Applied([], None)
         row = _claim(actor, top, token)
-        steps = read_steps(row.changes)
+        steps = read_steps(row)
         located = _located(row, steps)
         made = changes_of(steps, located)
         application = _Application(actor, top, located, row.changes.get("undoes"))
@@ -91,12 +90,12 @@ def _apply(actor: Actor, metalake: str, token: str | None) -> Applied:
 
 def _ids_of(actor: Actor, token: str | None) -> set[int]:
     """The ids of the objects that a plan of the caller changes grants on."""
-    row = Plan.objects.filter(digest=digest_of(token or ""), user_id=actor.id).first()
-    return set().union(*(step.give.keys() | step.take.keys() for step in read_steps(row.changes))) if row else set()
+    row = stored_plan(actor, token)
+    return object_ids(read_steps(row)) if row else set()
 
 
 def _claim(actor: Actor, top: Located, token: str) -> Plan:
-    row = Plan.objects.filter(digest=digest_of(token), user_id=actor.id, metalake_id=top.id).first()
+    row = stored_plan(actor, token, metalake_id=top.id)
     if row is None:
         raise NotFound(f"{actor.name} has no such plan in metalake {top.name}; make one first.", kind="plan")
     now = timezone.now()
@@ -104,18 +103,16 @@ def _claim(actor: Actor, top: Located, token: str) -> Plan:
         raise Conflict(f"The plan was applied at {row.applied_at.isoformat()}; make a new one.", kind="plan")
     if row.created_at + GOOD_FOR <= now:
         raise Conflict(f"The plan is older than {GOOD_FOR}; make a new one.", kind="plan")
-    since = facts_on_rights(top.id).filter(id__gt=row.fact_id).order_by("id")
-    moved = since.values_list("actor", "event", "at").first()
-    if moved is not None:
+    if moved := _what_moved(top, row):
         if "wanted" in row.changes:
             raise _Behind
-        raise Conflict(f"{what_moved(top, *moved)} Make a new plan and look at it again.", kind="plan")
+        raise Conflict(f"{moved} Make a new plan and look at it again.", kind="plan")
     Plan.objects.filter(pk=row.pk).update(applied_at=now)
     return row
 
 
 def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
-    ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
+    ids = object_ids(steps)
     located = by_ids(ids)
     scope: int = row.changes["scope"]
     # A role that is dropped takes with it what it holds anywhere.
@@ -258,26 +255,30 @@ class Moved(Conflict):
         self.shown, self.planned = shown, planned
 
 
-def what_moved(top: Located, who: str, what: str, when: datetime) -> str:
-    """The first change of rights since a plan was made, in words."""
+def _what_moved(top: Located, row: Plan) -> str:
+    """A sentence on the first change of rights since a plan was made; "" if there was none."""
+    since = facts_on_rights(top.id).filter(id__gt=row.fact_id).order_by("id")
+    if not (first := since.values_list("actor", "event", "at").first()):
+        return ""
+    who, what, when = first
     return f"Rights in metalake {top.name} changed since the plan was made: {what} by {who} at {when.isoformat()}."
 
 
 def renew(actor: Actor, metalake: str, token: str) -> None:
     """Make a stored plan of changes again; if it is the same it counts as made now. Raises Moved."""
     top = enter(actor, metalake)
-    row = Plan.objects.filter(digest=digest_of(token), user_id=actor.id, metalake_id=top.id, applied_at=None).first()
+    row = stored_plan(actor, token, metalake_id=top.id, applied_at=None)
     if row is None:
         return  # applying says what is wrong
     wanted, undoes = read_changes(row.changes["wanted"]), row.changes.get("undoes")
-    reason = what_moved(top, *_first_fact(top, row))
+    reason = _what_moved(top, row)
     try:
         draft = draft_changes(actor, metalake, wanted, row.changes.get("budget"), is_new=False)
     except (AlreadyExists, Invalid, NotFound) as wrong:
         raise Moved(f"{reason} It cannot be applied any more: {wrong.message}", _shown(actor, row, {})) from None
     before = row.changes.get("holders", draft.holders)  # plans of before have none
     others = sorted(name for name, holders in draft.holders.items() if before.get(name) != holders)
-    if others or (draft.difference.steps, draft.blast) != (read_steps(row.changes), read_blast(row.changes["blast"])):
+    if others or (draft.difference.steps, draft.blast) != (read_steps(row), read_blast(row.changes["blast"])):
         shown = _shown(actor, row, draft.difference.located)
         more = {"undoes": undoes} if undoes else {}
         planned = store(actor, draft, wanted, budget=row.changes.get("budget"), **more)
@@ -285,16 +286,11 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
     _note(actor, row, draft)
 
 
-def _first_fact(top: Located, row: Plan) -> tuple[str, str, datetime]:
-    since = facts_on_rights(top.id).filter(id__gt=row.fact_id).order_by("id")
-    return since.values_list("actor", "event", "at")[0]
-
-
 def _shown(actor: Actor, row: Plan, located: dict[int, Located]) -> Shown:
     """What a stored plan came to, without lines on objects that are gone or that the actor may know no more."""
-    steps = read_steps(row.changes)
-    ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
-    known = located | {id: on for id, on in by_ids(ids - located.keys()).items() if reads_access(actor, on)}
+    steps = read_steps(row)
+    others = by_ids(object_ids(steps) - located.keys())
+    known = located | {id: on for id, on in others.items() if reads_access(actor, on)}
     for step in steps:
         step.give = {id: on for id, on in step.give.items() if id in known}
         step.take = {id: on for id, on in step.take.items() if id in known}

@@ -101,6 +101,11 @@ class Difference:
         return changes_of(self.steps, self.located)
 
 
+def object_ids(steps: Iterable[Step]) -> set[int]:
+    """The ids of the objects that the steps change grants on."""
+    return {id for step in steps for id in step.give.keys() | step.take.keys()}
+
+
 def changes_of(steps: Iterable[Step], located: dict[int, Located]) -> list[Change]:
     """The changes role by role: createRole, revoke, grant, unassign, assign, dropRole; each of these sorted by name."""
     changes: list[Change] = []

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from access.plans import blast_radius as blast
-from access.plans.blast_report import BlastRadius, Line, Refused, Side
+from access.plans.blast_report import BlastRadius
 from access.plans.compare import compare, compare_changes
 from access.plans.desired import Change, Difference, Step, Wanted
 from access.plans.export import holders_of
@@ -25,7 +27,6 @@ from authz.models import Fact, Plan
 from authz.services.change import enter
 from authz.services.grant_entries import Entries, Given
 from authz.transactions import write
-from metalake.kinds import Kind
 from metalake.privileges import Effect, Privilege
 
 GOOD_FOR = timedelta(hours=1)
@@ -130,8 +131,13 @@ def facts_on_rights(metalake_id: int) -> Any:
     return Fact.objects.filter(~Q(topic="object") | Q(event__in=about_rights), metalake_id=metalake_id)
 
 
-def digest_of(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def stored_plan(actor: Actor, token: str | None, **also: Any) -> Plan | None:
+    """The caller's own plan of this token."""
+    return Plan.objects.filter(digest=digest_of(token or ""), user_id=actor.id, **also).first()
 
 
 def store(
@@ -139,9 +145,10 @@ def store(
 ) -> Planned:
     """Store a plan with a new token; one of `wanted` changes can be made again where rights moved meanwhile."""
     difference = draft.difference
-    changes: dict[str, Any] = {"scope": difference.scope.id, "steps": [step_data(step) for step in difference.steps]}
+    changes: dict[str, Any] = {"scope": difference.scope.id, "steps": list(map(step_data, difference.steps))}
     if wanted is not None:
-        changes |= {"wanted": changes_data(wanted), "blast": blast_data(draft.blast), "holders": draft.holders, **more}
+        changes |= {"wanted": wanted, "blast": draft.blast, "holders": draft.holders, **more}
+    changes = to_jsonable_python(changes)
     token = _store(actor, difference.top.id, changes, draft.fact_id) if difference.steps else None
     return Planned(token, draft.epoch, difference.changes, draft.blast, left)
 
@@ -179,33 +186,29 @@ def _moves(difference: Difference) -> list[blast.Move]:
     return moves
 
 
+# Plans as they are stored; PostgreSQL and SQLite keep JSON
+
 _PEOPLE = ("assign", "unassign")
+_ENTRIES = TypeAdapter(list[tuple[int, Privilege, Effect, datetime | None, datetime | None]])
+read_changes = TypeAdapter(list[Change]).validate_python
+read_blast = TypeAdapter(BlastRadius).validate_python
 
 
 def step_data(step: Step) -> dict[str, Any]:
-    """The step as JSON, which `read_steps` reads back."""
-    holders = {"assign": step.assign, "unassign": step.unassign}
+    """The step with lists in place of dicts by ids, since names in JSON are text; `read_steps` reads it back."""
     return {
         "role": step.role_id,
         "name": step.name,
-        "give": _entries_data(step.give),
-        "take": _entries_data(step.take),
-        **{name: {sort: list(ids.items()) for sort, ids in people.items()} for name, people in holders.items()},
+        **{
+            part: [[id, privilege, *given] for id, entries in on.items() for privilege, given in entries.items()]
+            for part, on in (("give", step.give), ("take", step.take))
+        },
+        **{part: {sort: [*ids.items()] for sort, ids in getattr(step, part).items()} for part in _PEOPLE},
         **({"drop": True} if step.drop else {}),
     }
 
 
-def _entries_data(on: dict[int, Entries]) -> list[list[Any]]:
-    return [
-        [id, privilege.value, *_given_data(given)] for id, entries in on.items() for privilege, given in entries.items()
-    ]
-
-
-def _given_data(given: Given) -> list[str | None]:
-    return [given.effect.value, *(moment.isoformat() if moment else None for moment in (given.starts, given.ends))]
-
-
-def read_steps(data: dict[str, Any]) -> list[Step]:
+def read_steps(row: Plan) -> list[Step]:
     """The steps of a stored plan."""
     return [
         Step(
@@ -216,59 +219,12 @@ def read_steps(data: dict[str, Any]) -> list[Step]:
             **{part: {sort: dict(pairs) for sort, pairs in step[part].items()} for part in _PEOPLE},
             drop=step.get("drop", False),
         )
-        for step in data["steps"]
+        for step in row.changes["steps"]
     ]
 
 
-def _read_entries(rows: Sequence[Sequence[Any]]) -> dict[int, Entries]:
+def _read_entries(stored: object) -> dict[int, Entries]:
     by_id: dict[int, Entries] = defaultdict(dict)
-    for id, privilege, *given in rows:
-        by_id[id][Privilege(privilege)] = _read_given(given)
+    for id, privilege, effect, starts, ends in _ENTRIES.validate_python(stored):
+        by_id[id][privilege] = Given(effect, starts, ends)
     return dict(by_id)
-
-
-def _read_given(data: Sequence[Any]) -> Given:
-    effect, *span = data
-    return Given(Effect(effect), *(moment and datetime.fromisoformat(moment) for moment in span))
-
-
-def changes_data(changes: Iterable[Change]) -> list[list[Any]]:
-    """Wanted changes as JSON, which `read_changes` reads back."""
-    return [
-        [change, role, privilege, given and _given_data(given), on, holder]
-        for change, role, privilege, given, on, holder in changes
-    ]
-
-
-def read_changes(data: Iterable[Sequence[Any]]) -> list[Change]:
-    """The wanted changes of a stored plan."""
-    return [
-        Change(
-            change,
-            role,
-            privilege and Privilege(privilege),
-            given and _read_given(given),
-            on and (Kind(on[0]), on[1]),
-            holder and (holder[0], holder[1]),
-        )
-        for change, role, privilege, given, on, holder in data
-    ]
-
-
-def blast_data(blast: BlastRadius) -> dict[str, Any]:
-    """A blast radius as JSON, which `read_blast` reads back."""
-    lines = [[line.privilege, line.kind, asdict(line.gain), asdict(line.lose)] for line in blast.lines]
-    stays = {"refused": blast.refused, "refused_total": blast.refused_total} if blast.refused else {}
-    return {"lines": lines, "is_cut": blast.is_cut, "scheduled": blast.scheduled, **stays}
-
-
-def read_blast(data: dict[str, Any]) -> BlastRadius:
-    lines = [
-        Line(Privilege(privilege), Kind(kind), Side(**gain), Side(**lose))
-        for privilege, kind, gain, lose in data["lines"]
-    ]
-    refused = [
-        Refused(id, Kind(kind), full_name, tuple(map(Privilege, privileges)), role, says, users, tuple(names))
-        for id, kind, full_name, privileges, role, says, users, names in data.get("refused", ())
-    ]
-    return BlastRadius(lines, data["is_cut"], data["scheduled"], refused, data.get("refused_total", 0))

@@ -1,4 +1,4 @@
-"""Proposes a role for a wish: grants belong to roles, while those who give them think of people."""
+"""Proposes a role for a request: grants belong to roles, while those who give them think of people."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AccessRequest:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A role for a wish, and why this one; `role` is None where nothing is to be done or others have to be asked.
+    """A role for a request, and why this one; `role` is None where nothing is to be done or others have to be asked.
 
     `changes` are what to plan and `planned` the plan of them; both are empty where all is effective already, and where
     the caller may not do all of it: then `asks` says whom to ask. `other_holders` is None where the caller may not
@@ -65,45 +65,45 @@ class Proposal:
 
 
 @misses_counted("user", "group", "role")
-def propose(actor: Actor, metalake: str, wish: AccessRequest) -> Proposal:
+def propose(actor: Actor, metalake: str, request: AccessRequest) -> Proposal:
     """By which role people are given privileges on an object, with the plan of it, counted as far as there is time.
 
     Raises NotFound and Forbidden unless the caller may grant these privileges there, NotFound of kind "user", "group"
-    or "role", and Invalid for a wish that names nobody or nothing, or a role that holds what the wish contradicts.
+    or "role", and Invalid for a request that names nobody or nothing, or a role that holds what it contradicts.
     """
     top = enter(actor, metalake)
-    if not wish.entries:
+    if not request.entries:
         raise Invalid("Name at least one privilege.", kind="privilege")
-    for privilege in wish.entries:
-        grant_entries.check_kind(privilege, wish.on.kind)
-    target = find_object(metalake, *wish.on, actor)
-    require_give(actor, target, wish.entries)
-    if not wish.people and wish.role is None:
+    for privilege in request.entries:
+        grant_entries.check_kind(privilege, request.on.kind)
+    target = find_object(metalake, *request.on, actor)
+    require_give(actor, target, request.entries)
+    if not request.people and request.role is None:
         raise Invalid("Name a user, a group or a role.", kind="user")
-    grant_entries.check_spans(wish.entries, actor.moment)
-    grant_entries.check_families([(target, wish.entries)])
-    if wish.role is not None:
-        check_role_name(wish.role)
-    return _Proposing(actor, top, target, wish).proposal()
+    grant_entries.check_spans(request.entries, actor.moment)
+    grant_entries.check_families([(target, request.entries)])
+    if request.role is not None:
+        check_role_name(request.role)
+    return _Proposing(actor, top, target, request).proposal()
 
 
 class _Proposing:
-    def __init__(self, actor: Actor, top: Located, target: Located, wish: AccessRequest) -> None:
-        self.actor, self.top, self.target, self.wish = actor, top, target, wish
-        self.parties = find_parties(actor, top, wish.people)
+    def __init__(self, actor: Actor, top: Located, target: Located, request: AccessRequest) -> None:
+        self.actor, self.top, self.target, self.request = actor, top, target, request
+        self.parties = find_parties(actor, top, request.people)
         self.standing = Standing(actor, target, self.parties)
-        self.use = self.standing.uses(wish.entries, wish.with_use)
-        self.notes = tuple(self.standing.notes(wish.entries, self.use))
+        self.use = self.standing.uses(request.entries, request.with_use)
+        self.notes = tuple(self.standing.notes(request.entries, self.use))
 
     def proposal(self) -> Proposal:
         is_done = all(note.verdict == "effective" for note in self.notes)
-        if self.notes and is_done and not any(use.is_added for use in self.use) and self.wish.role is None:
+        if self.notes and is_done and not any(use.is_added for use in self.use) and self.request.role is None:
             return self._without("All of it is effective already.")
         if not policy.permits(self.actor, operations.ASSIGN_ROLES, self.top):
             return self._by_a_granter()
         choosing = Choosing(self.top, self.parties, self._grants(), self.actor)
-        choice = choosing.choose() if self.wish.role is None else choosing.named(self.wish.role)
-        alternatives = choosing.alternatives() if self.wish.role is None else ()
+        choice = choosing.choose() if self.request.role is None else choosing.named(self.request.role)
+        alternatives = choosing.alternatives() if self.request.role is None else ()
         if choice.row is None and not policy.permits(self.actor, operations.CREATE_ROLE, self.top):
             proposal = self._ask(f"making a role takes create_role on {policy.describe(self.top)}", self._may_make)
         else:
@@ -111,11 +111,11 @@ class _Proposing:
         return replace(proposal, alternatives=alternatives)
 
     def _grants(self) -> Grants:
-        """The wish's grants, then those of USE_* on the way that are added to them."""
-        spans = {(given.starts, given.ends) for given in self.wish.entries.values() if given.effect is Effect.ALLOW}
+        """The request's grants, then those of USE_* on the way that are added to them."""
+        spans = {(given.starts, given.ends) for given in self.request.entries.values() if given.effect is Effect.ALLOW}
         span = spans.pop() if len(spans) == 1 else (None, None)
         use = [(use.on, {use.privilege: Given(Effect.ALLOW, *span)}) for use in self.use if use.is_added]
-        return _merged([(self.target, self.wish.entries), *use])
+        return _merged([(self.target, self.request.entries), *use])
 
     def _planned(self, choice: Choice, others: OtherHolders | None) -> Proposal:
         lines = lines_for(choice.name, choice.standing, self._grants(), self.actor.moment)
@@ -147,11 +147,11 @@ class _Proposing:
     def _by_a_granter(self) -> Proposal:
         """A plan for a role that is chosen by name, if nobody has to be assigned to it; else whom to ask."""
         top = policy.describe(self.top)
-        if self.wish.role is None:
+        if self.request.role is None:
             return self._ask(f"assigning a role takes manage_grants on {top}", self._may_make)
-        row = Role.objects.filter(parent_id=self.top.id, name=self.wish.role).first()
+        row = Role.objects.filter(parent_id=self.top.id, name=self.request.role).first()
         if row is None:
-            raise NotFound(f"Role {self.wish.role} does not exist.", kind="role")
+            raise NotFound(f"Role {self.request.role} does not exist.", kind="role")
         is_known = self._is_known(row)
         if self.parties and not (is_known and all(row.pk in party.actor.roles for party in self.parties)):
             return self._ask(f"assigning role {row.name} takes manage_grants on {top}", self._may_assign)
@@ -167,16 +167,16 @@ class _Proposing:
 
     def _ask(self, why: str, may: Callable[[Actor], bool]) -> Proposal:
         """No plan, since a part of it would be of no use, and whom to ask for all of it."""
-        who = some_of([party.whom for party in self.parties]) if self.parties else f"role {self.wish.role}"
-        what = ", ".join(grant_entries.spelled(self.wish.entries))
+        who = some_of([party.whom for party in self.parties]) if self.parties else f"role {self.request.role}"
+        what = ", ".join(grant_entries.spelled(self.request.entries))
         says = f"Give {who} {what} on {policy.describe(self.target)}: {why}."
         by = Remedies(self.standing.case).by(self.target, may)
-        step = Step("grant", says, self.target, role=self.wish.role, by=by)
+        step = Step("grant", says, self.target, role=self.request.role, by=by)
         return self._without(f"You may not do all of it: {why}.", step)
 
     def _may_assign(self, other: Actor) -> bool:
         return policy.permits(other, operations.ASSIGN_ROLES, self.top) and all(
-            may_give(other, self.target, privilege) for privilege in self.wish.entries
+            may_give(other, self.target, privilege) for privilege in self.request.entries
         )
 
     def _may_make(self, other: Actor) -> bool:

@@ -1,4 +1,4 @@
-"""The people of a wish, and what they have already on the object and on the way to it.
+"""The people of a request, and what they have already on the object and on the way to it.
 
 The caller may grant on the object, and so may read who has access there, through which roles and groups.
 """
@@ -36,7 +36,7 @@ USES = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
 
 
 class Note(NamedTuple):
-    """What a wish comes to for one person and privilege, and why.
+    """What a request comes to for one person and privilege, and why.
 
     `verdict`: "new"; "effective", so already; "later", begins later; "beaten" by a DENY; "broken", since a USE_* is
     lacking or the user is disabled.
@@ -103,7 +103,7 @@ def _ids(top: Located, sort: str, names: Collection[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the people of a wish have on an object's lineage; two statements and the names, however many they are."""
+    """What the people of a request have on an object's lineage; two statements and the names, however many they are."""
 
     asker: Actor
     target: Located
@@ -143,7 +143,7 @@ class Standing:
     # USE_* on the way
 
     def uses(self, entries: Entries, with_use: Collection[Privilege]) -> tuple[Use, ...]:
-        """The USE_* privileges that the ALLOWs of a wish take and that some of the people lack."""
+        """The USE_* privileges that the ALLOWs of a request take and that some of the people lack."""
         asked = {p for p, given in entries.items() if given.effect is Effect.ALLOW}
         needed = {use for privilege in asked for use in _needed(privilege, self.target)} - asked
         uses = (self._use(privilege, with_use) for privilege in sorted(needed))
@@ -170,7 +170,7 @@ class Standing:
     # Notes
 
     def notes(self, entries: Entries, uses: Sequence[Use]) -> Iterator[Note]:
-        """What the wish comes to for each person and privilege."""
+        """What the request comes to for each person and privilege."""
         broken = {whom: use for use in reversed(uses) if not use.is_added for whom in use.lacking}
         for party in self.parties:
             for privilege, given in entries.items():

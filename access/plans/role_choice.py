@@ -38,7 +38,7 @@ Grants = Sequence[tuple[Located, Entries]]
 
 
 class OtherHolders(NamedTuple):
-    """Who holds the proposed role beside the people of the wish: the first few by name, and how many there are."""
+    """Who holds the proposed role beside the people of the request: the first few by name, and how many there are."""
 
     names: tuple[str, ...]
     total: int
@@ -48,7 +48,7 @@ NOBODY_ELSE = OtherHolders((), 0)
 
 
 class Alternative(NamedTuple):
-    """A role of others that holds exactly what is wished, to be chosen by its name."""
+    """A role of others that holds exactly what is requested, to be chosen by its name."""
 
     role: str
     reason: str
@@ -58,7 +58,7 @@ class Alternative(NamedTuple):
 class Choice(NamedTuple):
     """A role, or the name of a new one (`row` is None), and why this one; `standing` is what it holds there.
 
-    `others` hold it beside the people of the wish.
+    `others` hold it beside the people of the request.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Choosing:
-    """What the choice of a role depends on; `grants` are the wish's own first, then USE_* on the way."""
+    """What the choice of a role depends on; `grants` are the request's own first, then USE_* on the way."""
 
     top: Located
     parties: Sequence[Party]
@@ -127,7 +127,7 @@ class Choosing:
 
     @cached_property
     def _exact(self) -> list[Choice]:
-        """The roles that hold all of the wish's grants, and beside them USE_* on the way at most.
+        """The roles that hold all of the request's grants, and beside them USE_* on the way at most.
 
         None for a grant for a time: that has a role of its own.
         """
@@ -151,7 +151,7 @@ class Choosing:
         return exact
 
     def _carrying(self, most: int) -> list[Role]:
-        """Roles with a first grant of the wish and `most` grants in all: those that nobody else may hold come first."""
+        """Roles with the first grant asked for and `most` grants in all; those that nobody else may hold come first."""
         privilege, given = next(iter(self.entries.items()))
         carrying = Grant.objects.filter(
             unended(self.actor.moment),
@@ -196,10 +196,10 @@ class Choosing:
         whose = f"held by {', '.join(shown)}{f' and {more} more' if more else ''}" if names else "held by nobody yet"
         alone = " and by nobody else" if names and not choice.others.total else ""
         owned = f", owned by {owner}" if (owner := self._owner_beside(choice.row)) else ""
-        return f"exists for exactly this: {self._wished()} on {policy.describe(self.target)}, {whose}{alone}{owned}"
+        return f"exists for exactly this: {self._requested()} on {policy.describe(self.target)}, {whose}{alone}{owned}"
 
-    def _wished(self) -> str:
-        """The level of the wish, or its privileges."""
+    def _requested(self) -> str:
+        """The level of the request, or its privileges."""
         effects = {given.effect for given in self.entries.values()}
         for level in Level:
             if effects == {Effect.ALLOW} and {*privileges_of(level, self.target.kind, type_of(self.target))} == {

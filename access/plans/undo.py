@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from django.utils import timezone
 
 from access.explain.redaction import reads_access
-from access.plans.desired import Change, Step
-from access.plans.export import by_role
-from access.plans.plan import GOOD_FOR, Planned, digest_of, plan_changes, read_steps
+from access.plans.desired import Change, Step, object_ids
+from access.plans.export import by_role, holders_of
+from access.plans.plan import GOOD_FOR, Planned, plan_changes, read_steps, stored_plan
 from authz import operations, policy
 from authz.actor import Actor
-from authz.models import Grant, Group, Member, Plan, Role, unended
+from authz.models import Grant, Group, Member, Role, unended
 from authz.objects import by_ids
 from authz.services.change import enter
 from authz.services.grant_entries import Entries, Given
@@ -35,7 +34,7 @@ def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
     plan_changes raises.
     """
     top = enter(actor, metalake)
-    row = Plan.objects.filter(digest=digest_of(token or ""), user_id=actor.id, metalake_id=top.id).first()
+    row = stored_plan(actor, token, metalake_id=top.id)
     if row is None:
         raise NotFound(f"{actor.name} has no such plan in metalake {top.name}.", kind="plan")
     if row.applied_at is None:
@@ -43,7 +42,7 @@ def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
     if row.applied_at + GOOD_FOR <= timezone.now():
         raise Conflict(f"The plan was applied more than {GOOD_FOR} ago; make a new one instead.", kind="plan")
     made, plain = row.changes.get("made", {}), row.changes.get("plain", [])
-    inverse = _Inverse(actor.refreshed(), top, read_steps(row.changes), made, plain)
+    inverse = _Inverse(actor.refreshed(), top, read_steps(row), made, plain)
     changes, budget = list(inverse.changes()), row.changes.get("budget")
     left = tuple(dict.fromkeys(inverse.left))
     return plan_changes(actor, metalake, changes, budget=budget, undoes=row, left=left)
@@ -66,8 +65,7 @@ class _Inverse:
     def changes(self) -> Iterator[Change]:
         """The changes that undo the steps, by the names of now."""
         self.roles = Role.objects.in_bulk([id for step in self.steps if (id := self._role_id(step))])
-        ids = {id for step in self.steps for id in step.give.keys() | step.take.keys()}
-        self.located = {id: on for id, on in by_ids(ids).items() if reads_access(self.actor, on)}
+        self.located = {id: on for id, on in by_ids(object_ids(self.steps)).items() if reads_access(self.actor, on)}
         rows = Grant.objects.filter(unended(self.actor.moment), group__in=[row.group_id for row in self.roles.values()])
         self.standing = by_role(rows)
         self.may_assign = policy.permits(self.actor, operations.ASSIGN_ROLES, self.top)
@@ -131,7 +129,7 @@ class _Inverse:
         if before.is_over(self.actor.moment):
             self.left.append(f"{what} of role {role} would have ended by now.")
             return None
-        return before._replace(starts=None) if _began(before, self.actor.moment) else before
+        return before._replace(starts=None) if before.starts and before.starts <= self.actor.moment else before
 
     def _holders(self, step: Step, row: Role) -> Iterator[Change]:
         if not self.may_assign:
@@ -140,7 +138,8 @@ class _Inverse:
             return
         for change, people, is_back in (("unassign", step.assign, False), ("assign", step.unassign, True)):
             for sort, names in people.items():
-                there, now = self._people(sort, names), self._holding(sort, row)
+                there = self._people(sort, names)
+                now = holders_of(self.top, sort, [row.pk], with_former=True).get(row.pk, {})
                 for id, old in names.items():
                     if id not in there or (id in now) is is_back:
                         self.left.append(f"{sort.capitalize()} {old} and role {row.name} changed since.")
@@ -154,12 +153,6 @@ class _Inverse:
             return dict(rows.values_list("user_id", "user__username"))
         return dict(Group.objects.filter(metalake_id=self.top.id, pk__in=ids).values_list("pk", "name"))
 
-    @staticmethod
-    def _holding(sort: str, row: Role) -> set[int]:
-        if sort == "user":
-            return set(UserRole.objects.filter(group_id=row.group_id).values_list("user_id", flat=True))
-        return set(GroupRole.objects.filter(role_id=row.pk).values_list("group_id", flat=True))
-
     def _make_again(self, step: Step) -> Iterator[Change]:
         """The changes that make a dropped role again, with what it held and who held it."""
         if Role.objects.filter(parent_id=self.top.id, name=step.name).exists():
@@ -172,7 +165,3 @@ class _Inverse:
         again = Step(None, step.name, take=step.take, unassign=step.unassign)
         yield from self._grants(again, row)
         yield from self._holders(again, row)
-
-
-def _began(given: Given, now: datetime) -> bool:
-    return given.starts is not None and given.starts <= now

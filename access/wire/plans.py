@@ -171,7 +171,7 @@ class WishRequest(Body):
         True, description="Also give USE_* on the way where some of them lack it: all, none, or these"
     )
 
-    def wish(self) -> AccessRequest:
+    def access_request(self) -> AccessRequest:
         """Raises Invalid."""
         kind = kind_of(self.type)
         people = [*(Whom("user", name) for name in self.users), *(Whom("group", name) for name in self.groups)]

@@ -199,7 +199,7 @@ class GrantForm(forms.Form):
 
     @property
     def digest(self) -> str:
-        """The same for the same wish: what is applied must be what was shown."""
+        """The same for the same fields: what is applied must be what was shown."""
         return hashlib.sha256(urlencode(sorted(self._pairs())).encode()).hexdigest()[:32]
 
     def _pairs(self) -> list[tuple[str, str]]:

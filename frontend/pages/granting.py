@@ -84,14 +84,14 @@ def _chosen(may: Grantable, id: str | None) -> Located:
 
 
 def _propose(actor: Actor, drawer: Drawer) -> None:
-    """Find how the wish can be granted, and plan it."""
+    """Find by which role the form's people get this, and plan it."""
     form = drawer.form
     if not form.is_ready:
         return
     role = form.cleaned_data["role"].strip() or None
-    wish = AccessRequest(form.people, drawer.place, form.entries(), role, USES - form.declined)
+    asked = AccessRequest(form.people, drawer.place, form.entries(), role, USES - form.declined)
     try:
-        drawer.proposal = proposals.propose(actor, drawer.metalake, wish)
+        drawer.proposal = proposals.propose(actor, drawer.metalake, asked)
     except (Invalid, NotFound) as refusal:
         if refusal.kind == "role":
             form.add_error("role", refusal.message)
