@@ -10,14 +10,12 @@ from rest_framework.parsers import BaseParser
 from access.plans import apply, blast_radius, plan, plan_file, proposals, removals, undo
 from access.plans.desired import Change, Wanted
 from access.plans.export import export
-from access.plans.plan_file import ChangesFile
+from access.plans.plan_file import YAML, AccessFile, ChangesFile
 from access.wire import plans as wire
 from authz.actor import Actor
 from metalake.rest.declarations import Declaration
 from metalake.rest.parsers import plain_type
 from metalake.rest.views import Endpoint, answers
-
-YAML = "application/yaml"
 
 
 class Export(Endpoint):
@@ -37,11 +35,11 @@ class FileParser(BaseParser):
     """A file of wanted grants, YAML or JSON."""
 
     media_type = YAML
-    model: type[Any] = plan_file.AccessFile
+    model: type[AccessFile | ChangesFile] = AccessFile
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
         """What is wanted. Raises Invalid with the place of the mistake, TooLarge."""
-        return plan_file.checked(self.model, plan_file.data_of(plain_type(media_type), stream.read()))
+        return plan_file.read_file(stream.read(), plain_type(media_type), self.model)
 
 
 class ChangesParser(FileParser):
@@ -58,7 +56,7 @@ class _Planning(Endpoint):
 class Plan(_Planning):
     parser_classes = [FileParser]
 
-    @answers("load_metalake", body=plan_file.AccessFile, reply={"plan": wire.PlannedReply}, id="planAccess")
+    @answers("load_metalake", body=AccessFile, reply={"plan": wire.PlannedReply}, id="planAccess")
     def post(self, actor: Actor, metalake: str, body: Wanted) -> dict[str, Any]:
         """Tell what leads from the present grants to those of a file, and who gains and loses by it; changes nothing.
 

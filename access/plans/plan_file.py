@@ -1,4 +1,4 @@
-"""Reads and writes the file of wanted grants, YAML or JSON; errors name the place in the file.
+"""Reads and writes files of wanted grants or of changes to plan, YAML or JSON; errors name the place in the file.
 
 Every scalar is text, so that a schema may be called `no` or `2024`. Anchors, tags, further documents and duplicate
 keys are refused.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -25,9 +26,13 @@ from metalake.kinds import Kind
 from metalake.privileges import Effect
 from metalake.wire import MAX_BODY_NESTING, Body, Moment, kind_of, quote, read, written
 
+YAML, JSON = "application/yaml", "application/json"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # What every YAML, 1.1 or 1.2, reads as text without quotes; the emitter quotes what its syntax asks for.
 _PLAIN = re.compile(r"(?!(?:y|yes|n|no|on|off|true|false|null|nan|inf|infinity)\Z)[^\W\d]", re.IGNORECASE)
+
+
+# A state of grants
 
 
 class TimedPrivilege(Body):
@@ -102,250 +107,7 @@ def _span(item: TimedPrivilege) -> tuple[Any, Any]:
     return item.start_time, item.end_time
 
 
-# Reading
-
-
-def read_yaml(raw: bytes) -> Wanted:
-    """Raises Invalid, with line and column if it is not YAML, else with the entry that is wrong."""
-    return checked(AccessFile, _yaml_data(raw))
-
-
-def read_json(raw: bytes) -> Wanted:
-    """Raises Invalid, with line and column if it is not JSON, else with the entry that is wrong."""
-    return checked(AccessFile, _json_data(raw))
-
-
-def _yaml_data(raw: bytes) -> Any:
-    return _parse_yaml(_text(raw))
-
-
-def _json_data(raw: bytes) -> Any:
-    text = _text(raw)
-    require_few_values(raw, settings.METALAKE_MAX_PLAN_VALUES)
-    return _parse_json(text)
-
-
-def checked(model: type[Any], data: Any) -> Any:
-    """What plain data wants, read by a model that has `wanted`. Raises Invalid naming the entry, TooLarge."""
-    file = read(model, data)
-    del data  # frees memory: the file would exist in three forms at once
-    return file.wanted()
-
-
-def _text(raw: bytes) -> str:
-    if len(raw) > (limit := settings.METALAKE_MAX_PLAN_BODY):
-        raise TooLarge(f"A file of grants may take {limit} bytes, not {len(raw)}.")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as wrong:
-        raise Invalid(f"The file is not UTF-8: byte {wrong.start} is wrong.") from None
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        data = json.loads(text, object_pairs_hook=_once)
-    except json.JSONDecodeError as wrong:
-        raise Invalid(f"Not JSON: {wrong.msg} (line {wrong.lineno}, column {wrong.colno}).") from None
-    except RecursionError:
-        raise _too_deep() from None
-    except ValueError:  # a number of thousands of digits
-        raise Invalid("Not a file of grants: it holds a number, and every value is text.") from None
-    _refuse_odd_text(data)
-    return data
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in members:
-            raise Invalid(f"The key {quote(name)} is said twice in one object; say it once.")
-        members[name] = value
-    return members
-
-
-def _refuse_odd_text(data: Any) -> None:
-    """Raise Invalid for NUL and lone surrogates, which no database stores; JSON can escape both."""
-    waiting = [data]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += item
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
-        elif isinstance(item, str) and ("\0" in item or (not item.isascii() and _is_half(item))):
-            raise Invalid(f"The text {quote(item)} holds a NUL or half a character.")
-
-
-def _is_half(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _too_deep() -> Invalid:
-    return Invalid(f"The file nests deeper than {MAX_BODY_NESTING} levels.")
-
-
-def _parse_yaml(text: str) -> Any:
-    try:
-        return _Builder().build(yaml.parse(text, Loader=yaml.CSafeLoader))
-    except yaml.MarkedYAMLError as wrong:
-        mark = wrong.problem_mark or wrong.context_mark
-        raise Invalid(f"Not YAML: {wrong.problem or wrong.context}{_place(mark)}.") from None
-    except yaml.YAMLError as wrong:  # a character that YAML does not allow
-        raise Invalid(f"Not YAML: {str(wrong).partition(chr(10))[0]}.") from None
-
-
-def _place(mark: Any) -> str:
-    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-
-
-class _Builder:
-    """Builds data from YAML's events; `open` are the containers that have begun and not ended."""
-
-    def __init__(self) -> None:
-        self.open: list[dict[str, Any] | list[Any]] = []
-        self.keys: list[str | None] = []
-        self.result: Any = None
-        self.documents = 0
-        self.room = settings.METALAKE_MAX_PLAN_VALUES
-
-    def build(self, parsed: Iterator[events.Event]) -> Any:
-        for event in parsed:
-            match event:
-                case events.ScalarEvent():
-                    self._refuse_extras(event)
-                    is_null = event.implicit[0] and event.value in _NULLS
-                    self._put(None if is_null else event.value, event)
-                case events.MappingStartEvent():
-                    self._begin({}, event)
-                case events.SequenceStartEvent():
-                    self._begin([], event)
-                case events.CollectionEndEvent():
-                    self.open.pop()
-                    self.keys.pop()
-                case events.AliasEvent():
-                    raise _wrong("an alias is not allowed here; write it out", event)
-                case events.DocumentStartEvent():
-                    self.documents += 1
-                    if self.documents > 1:
-                        raise _wrong("a second document begins; send one", event)
-        return self.result
-
-    def _begin(self, container: dict[str, Any] | list[Any], event: Any) -> None:
-        self._refuse_extras(event)
-        self._put(container, event)
-        self.open.append(container)
-        self.keys.append(None)
-        if len(self.open) > MAX_BODY_NESTING:
-            raise _too_deep()
-
-    @staticmethod
-    def _refuse_extras(event: Any) -> None:
-        if event.anchor is not None:
-            raise _wrong("an anchor is not allowed here; write it out", event)
-        if event.tag is not None:
-            raise _wrong(f"the tag {quote(event.tag)} is not allowed", event)
-
-    def _put(self, value: Any, event: Any) -> None:
-        if not self.open:
-            self.result = value
-            return
-        container = self.open[-1]
-        if isinstance(container, list):
-            self._count()
-            container.append(value)
-            return
-        key = self.keys[-1]
-        if key is not None:
-            self._count()
-            container[key] = value
-            self.keys[-1] = None
-        elif not isinstance(value, str):
-            raise _wrong("a key must be text", event)
-        elif value in container:
-            raise _wrong(f"the key {quote(value)} is said twice; say it once", event)
-        else:
-            self.keys[-1] = value
-
-    def _count(self) -> None:
-        self.room -= 1
-        if self.room < 0:
-            raise too_many_values(settings.METALAKE_MAX_PLAN_VALUES)
-
-
-def _wrong(what: str, event: Any) -> Invalid:
-    return Invalid(f"Not a file of grants: {what}{_place(event.start_mark)}.")
-
-
-# Writing
-
-
-class _Dumper(yaml.CSafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if _PLAIN.match(text) else "'")
-
-
-_Dumper.add_representer(str, _Dumper.represent_text)
-
-
-def as_data(wanted: Wanted) -> dict[str, Any]:
-    """The file as plain data, without optional parts that are empty."""
-    data: dict[str, Any] = {"metalake": wanted.metalake}
-    if wanted.subtree:
-        kind, full_name = wanted.subtree
-        data["subtree"] = {"type": kind.value, "fullName": full_name}
-    return data | {"roles": [_role_data(role) for role in wanted.roles]}
-
-
-def _role_data(role: WantedRole) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": role.name}
-    if role.users is not None:
-        data["users"] = role.users
-    if role.groups is not None:
-        data["groups"] = role.groups
-    return data | {"grants": [_grant_data(*grant[1:]) for grant in role.grants]}
-
-
-def _grant_data(kind: Kind, full_name: str, entries: Entries) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": kind.value, "fullName": full_name}
-    for effect in Effect:
-        given = [
-            _privilege_data(privilege.value, how) for privilege, how in sorted(entries.items()) if how.effect is effect
-        ]
-        if given:
-            data[effect.value] = given
-    return data
-
-
-def _privilege_data(privilege: str, given: Given) -> str | dict[str, str]:
-    data = {"privilege": privilege}
-    if given.starts:
-        data["startTime"] = written(given.starts)
-    if given.ends:
-        data["endTime"] = written(given.ends)
-    return data if len(data) > 1 else privilege
-
-
-def as_yaml(wanted: Wanted) -> str:
-    return in_yaml(as_data(wanted), default_flow_style=None)
-
-
-def in_yaml(data: Any, **style: Any) -> str:
-    """Plain data as YAML, with quotes around whatever some reader takes for another type than text."""
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, **style)
-
-
-def data_of(content_type: str, raw: bytes) -> Any:
-    """What was sent, YAML or JSON by its Content-Type, as plain data. Raises Invalid, TooLarge."""
-    if content_type in ("application/yaml", "application/x-yaml", "text/yaml"):
-        return _yaml_data(raw)
-    # A page of another site can send a form with the browser's credentials, but none of these types.
-    if not content_type.endswith(("/json", "+json")):
-        raise Invalid("Send the file with Content-Type: application/yaml or application/json.")
-    return _json_data(raw)
+# A list of changes, in the form in which a plan shows its own
 
 
 def _lower(value: Any) -> Any:
@@ -419,3 +181,209 @@ class ChangesFile(Body):
             with at(f"changes[{n}]"):
                 changes.append(change.wanted())
         return changes
+
+
+# Reading
+
+
+def read_file(raw: bytes, media_type: str = YAML, shape: type[AccessFile | ChangesFile] | None = None) -> Any:
+    """What a file wants: a state (Wanted) or a list of changes, whichever `shape` says, or else the file itself.
+
+    Raises Invalid for another type than YAML and JSON, with line and column if the file is not of its type, else with
+    the entry that is wrong; and TooLarge.
+    """
+    is_yaml = media_type in (YAML, "application/x-yaml", "text/yaml")
+    # A page of another site can send a form with the browser's credentials, but none of these types.
+    if not is_yaml and not media_type.endswith(("/json", "+json")):
+        raise Invalid("Send the file with Content-Type: application/yaml or application/json.")
+    data = _parse_yaml(raw) if is_yaml else _parse_json(raw)
+    if shape is None:
+        shape = ChangesFile if isinstance(data, dict) and "changes" in data else AccessFile
+    file = read(shape, data)
+    del data  # frees memory: the file would exist in three forms at once
+    return file.wanted()
+
+
+def _text(raw: bytes) -> str:
+    if len(raw) > (limit := settings.METALAKE_MAX_PLAN_BODY):
+        raise TooLarge(f"A file of grants may take {limit} bytes, not {len(raw)}.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        raise Invalid(f"The file is not UTF-8: byte {wrong.start} is wrong.") from None
+
+
+def _parse_json(raw: bytes) -> Any:
+    text = _text(raw)
+    require_few_values(raw, settings.METALAKE_MAX_PLAN_VALUES)
+    try:
+        data = json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as wrong:
+        raise Invalid(f"Not JSON: {wrong.msg} (line {wrong.lineno}, column {wrong.colno}).") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:  # a number of thousands of digits
+        raise Invalid("Not a file of grants: it holds a number, and every value is text.") from None
+    _refuse_odd_text(data)
+    return data
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise Invalid(f"The key {quote(name)} is said twice in one object; say it once.")
+        members[name] = value
+    return members
+
+
+def _refuse_odd_text(data: Any) -> None:
+    """Raise Invalid for NUL and lone surrogates, which no database stores; JSON can escape both."""
+    waiting = [data]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str) and ("\0" in item or (not item.isascii() and _is_half(item))):
+            raise Invalid(f"The text {quote(item)} holds a NUL or half a character.")
+
+
+def _is_half(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _too_deep() -> Invalid:
+    return Invalid(f"The file nests deeper than {MAX_BODY_NESTING} levels.")
+
+
+def _parse_yaml(raw: bytes) -> Any:
+    try:
+        return _Builder(yaml.parse(_text(raw), Loader=yaml.CSafeLoader)).build()
+    except yaml.MarkedYAMLError as wrong:
+        mark = wrong.problem_mark or wrong.context_mark
+        raise Invalid(f"Not YAML: {wrong.problem or wrong.context}{_place(mark)}.") from None
+    except yaml.YAMLError as wrong:  # a character that YAML does not allow
+        raise Invalid(f"Not YAML: {str(wrong).partition(chr(10))[0]}.") from None
+
+
+def _place(mark: Any) -> str:
+    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+
+
+class _Builder:
+    """Builds data from YAML's events, which end every container that they begin."""
+
+    def __init__(self, parsed: Iterator[events.Event]) -> None:
+        self.events, self.room = parsed, settings.METALAKE_MAX_PLAN_VALUES
+
+    def build(self) -> Any:
+        result, documents = None, 0
+        for event in self.events:
+            if isinstance(event, events.NodeEvent):
+                result = self._value(event, 0)
+            elif isinstance(event, events.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise _wrong("a second document begins; send one", event)
+        return result
+
+    def _value(self, event: Any, depth: int) -> Any:
+        """What begins with this event, inside of `depth` containers."""
+        self._refuse_extras(event)
+        if depth:
+            self.room -= 1
+            if self.room < 0:
+                raise too_many_values(settings.METALAKE_MAX_PLAN_VALUES)
+        if isinstance(event, events.ScalarEvent):
+            return None if _is_null(event) else event.value
+        if depth >= MAX_BODY_NESTING:
+            raise _too_deep()
+        rest = takewhile(lambda event: not isinstance(event, events.CollectionEndEvent), self.events)
+        if isinstance(event, events.SequenceStartEvent):
+            return [self._value(item, depth + 1) for item in rest]
+        members: dict[str, Any] = {}
+        for key in rest:
+            self._refuse_extras(key)
+            if not isinstance(key, events.ScalarEvent) or _is_null(key):
+                raise _wrong("a key must be text", key)
+            if key.value in members:
+                raise _wrong(f"the key {quote(key.value)} is said twice; say it once", key)
+            members[key.value] = self._value(next(self.events), depth + 1)
+        return members
+
+    @staticmethod
+    def _refuse_extras(event: Any) -> None:
+        if isinstance(event, events.AliasEvent):
+            raise _wrong("an alias is not allowed here; write it out", event)
+        if event.anchor is not None:
+            raise _wrong("an anchor is not allowed here; write it out", event)
+        if event.tag is not None:
+            raise _wrong(f"the tag {quote(event.tag)} is not allowed", event)
+
+
+def _is_null(event: events.ScalarEvent) -> bool:
+    return bool(event.implicit[0]) and event.value in _NULLS
+
+
+def _wrong(what: str, event: Any) -> Invalid:
+    return Invalid(f"Not a file of grants: {what}{_place(event.start_mark)}.")
+
+
+# Writing
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if _PLAIN.match(text) else "'")
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def as_data(wanted: Wanted) -> dict[str, Any]:
+    """The file as plain data, without optional parts that are empty."""
+    data: dict[str, Any] = {"metalake": wanted.metalake}
+    if wanted.subtree:
+        kind, full_name = wanted.subtree
+        data["subtree"] = {"type": kind.value, "fullName": full_name}
+    return data | {"roles": [_role_data(role) for role in wanted.roles]}
+
+
+def _role_data(role: WantedRole) -> dict[str, Any]:
+    holders = {f"{sort}s": names for sort, names in role.holders().items()}
+    return {"name": role.name, **holders, "grants": [_grant_data(*grant[1:]) for grant in role.grants]}
+
+
+def _grant_data(kind: Kind, full_name: str, entries: Entries) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": kind.value, "fullName": full_name}
+    for effect in Effect:
+        given = [
+            _privilege_data(privilege.value, how) for privilege, how in sorted(entries.items()) if how.effect is effect
+        ]
+        if given:
+            data[effect.value] = given
+    return data
+
+
+def _privilege_data(privilege: str, given: Given) -> str | dict[str, str]:
+    data = {"privilege": privilege}
+    if given.starts:
+        data["startTime"] = written(given.starts)
+    if given.ends:
+        data["endTime"] = written(given.ends)
+    return data if len(data) > 1 else privilege
+
+
+def as_yaml(wanted: Wanted) -> str:
+    return in_yaml(as_data(wanted), default_flow_style=None)
+
+
+def in_yaml(data: Any, **style: Any) -> str:
+    """Plain data as YAML, with quotes around whatever some reader takes for another type than text."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, **style)

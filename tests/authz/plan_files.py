@@ -18,7 +18,7 @@ PATH = "metalakes/acme/access"
 
 
 def wanted(*roles_: dict[str, Any], **top: Any) -> Wanted:
-    return plan_file.read_json(json.dumps({"metalake": "acme", **top, "roles": roles_}).encode())
+    return plan_file.read_file(json.dumps({"metalake": "acme", **top, "roles": roles_}).encode(), plan_file.JSON)
 
 
 def role(name: str, *entries: dict[str, Any], **who: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_a_wrong_file_changes_nothing_and_is_told_where(world: World, wire: Wire
     if isinstance(body, dict) and "\0" not in json.dumps(body) and "ud800" not in json.dumps(body):
         with pytest.raises(MetalakeError) as refusal:
             text = yaml.safe_dump(body, sort_keys=False).encode()
-            plan.plan(world.olga, "acme", plan_file.read_yaml(text))
+            plan.plan(world.olga, "acme", plan_file.read_file(text))
         assert state() == before, refusal
 
 
@@ -112,7 +112,7 @@ WRONG_YAML = {
 @pytest.mark.parametrize("text", WRONG_YAML, ids=lambda text: repr(text[:30]))
 def test_wrong_yaml_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(Invalid) as refusal:
-        plan_file.read_yaml(text.encode())
+        plan_file.read_file(text.encode())
     assert WRONG_YAML[text] in refusal.value.message
 
 
@@ -129,13 +129,13 @@ def test_wrong_yaml_is_refused_with_its_place(text: str) -> None:
 )
 def test_wrong_json_is_refused_with_its_place(raw: bytes, said: str) -> None:
     with pytest.raises(Invalid) as refusal:
-        plan_file.read_json(raw)
+        plan_file.read_file(raw, plan_file.JSON)
     assert said in refusal.value.message
 
 
 def test_what_yaml_might_take_for_something_else_is_text() -> None:
     text = "metalake: 2024\nroles:\n- {name: no, users: [1.5, 2024-01-01, 0x10, yes], groups: ~}\n"
-    file = plan_file.read_yaml(text.encode())
+    file = plan_file.read_file(text.encode())
     assert (file.metalake, file.roles[0].name) == ("2024", "no")
     assert (file.roles[0].users, file.roles[0].groups) == (["1.5", "2024-01-01", "0x10", "yes"], None)
 
@@ -154,7 +154,7 @@ def test_odd_names_are_written_so_that_they_are_read_again() -> None:
     names = ODD + TYPED
     file = Wanted("acme", None, [WantedRole("", name, [name], [name], []) for name in names])
     text = plan_file.as_yaml(file)
-    assert [role_.name for role_ in plan_file.read_yaml(text.encode()).roles] == names
+    assert [role_.name for role_ in plan_file.read_file(text.encode()).roles] == names
     assert [role_["users"] for role_ in yaml.safe_load(text)["roles"]] == [[name] for name in names]
     bare = {token.value for token in yaml.scan(text) if isinstance(token, yaml.ScalarToken) and token.plain}
     assert [name for name in bare if CORE.fullmatch(name)] == [] and not bare & set(TYPED)
@@ -176,12 +176,12 @@ def test_too_much_is_refused(world: World, wire: Wire, settings: Any, monkeypatc
     assert (status, reply["message"]) == (413, "The request body may take 10485760 bytes.")
     settings.METALAKE_MAX_PLAN_BODY = 10
     with pytest.raises(TooLarge, match="may take 10 bytes, not 12"):
-        plan_file.read_yaml(b"metalake: ab")
+        plan_file.read_file(b"metalake: ab")
 
 
 def test_the_example_of_the_documentation_is_a_file() -> None:
     text = (
         (Path(__file__).parents[2] / "docs" / "authorization.md").read_text().split("```yaml\n")[1].partition("```")[0]
     )
-    file = plan_file.read_yaml(text.encode())
+    file = plan_file.read_file(text.encode())
     assert (file.metalake, file.roles[0].users, len(file.roles[0].grants)) == ("demo", ["mia"], 3)

@@ -38,14 +38,14 @@ def make_so(actor: Actor, file: Wanted) -> list[Change]:
 @pytest.mark.parametrize("subtree", [None, (Kind.CATALOG, "lake"), (Kind.SCHEMA, "lake.A"), (Kind.TABLE, "lake.A:B.t")])
 def test_what_is_exported_is_what_there_is(filled: World, subtree: tuple[Kind, str] | None) -> None:
     exported = export(filled.olga, "acme", subtree)
-    for file in (plan_file.read_yaml(plan_file.as_yaml(exported).encode()), wanted_of(exported)):
+    for file in (plan_file.read_file(plan_file.as_yaml(exported).encode()), wanted_of(exported)):
         planned = plan.plan(filled.olga, "acme", file)
         assert (planned.changes, planned.token, planned.summary) == ([], None, "nothing changes")
     assert plan_file.as_yaml(exported) == plan_file.as_yaml(export(filled.olga, "acme", subtree))
 
 
 def wanted_of(exported: Wanted) -> Wanted:
-    return plan_file.read_json(json.dumps(plan_file.as_data(exported)).encode())
+    return plan_file.read_file(json.dumps(plan_file.as_data(exported)).encode(), plan_file.JSON)
 
 
 def test_the_export_is_sorted_and_leaves_out_what_has_ended(filled: World) -> None:
@@ -171,7 +171,7 @@ def test_an_ended_grant_is_given_anew(filled: World) -> None:
     ended = export(filled.olga, "acme")
     data = plan_file.as_data(ended)
     data["roles"][3]["grants"].append(on("lake.A:B.t", "select_table"))
-    changes = make_so(filled.olga, plan_file.read_json(json.dumps(data).encode()))
+    changes = make_so(filled.olga, plan_file.read_file(json.dumps(data).encode(), plan_file.JSON))
     assert [(change.change, change.privilege) for change in changes] == [("grant", Privilege.SELECT_TABLE)]
     assert "select_table" in str(filled.role("r2"))
 

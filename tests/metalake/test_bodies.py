@@ -129,7 +129,7 @@ def test_reading_a_plan_takes_little_memory() -> None:
     lines = (f"  - {{type: table, fullName: lake.a.t{n:07}, allow: [select_table]}}\n" for n in range(49_000))
     file = f"metalake: demo\nroles:\n- name: r\n  grants:\n{''.join(lines)}".encode()
     with bounded_growth():
-        assert len(plan_file.read_yaml(file).roles[0].grants) == 49_000
+        assert len(plan_file.read_file(file).roles[0].grants) == 49_000
 
 
 def test_a_plan_of_too_many_values_is_refused_before_they_are_made(settings: Any) -> None:
@@ -137,10 +137,10 @@ def test_a_plan_of_too_many_values_is_refused_before_they_are_made(settings: Any
     role = '{"name":"r","users":["a","b"]}'
     many = ",".join([role] * 10)
     with pytest.raises(TooLarge, match="20 may be sent"):
-        plan_file.read_json(f'{{"metalake":"demo","roles":[{many}]}}'.encode())
+        plan_file.read_file(f'{{"metalake":"demo","roles":[{many}]}}'.encode(), plan_file.JSON)
     with pytest.raises(TooLarge, match="20 may be sent"):
-        plan_file.read_yaml(b"metalake: demo\nroles:\n" + b"- {name: r, users: [a, b]}\n" * 10)
-    few = plan_file.read_yaml(b"metalake: demo\nroles:\n" + b"- {name: r, users: [a, b]}\n" * 3)
+        plan_file.read_file(b"metalake: demo\nroles:\n" + b"- {name: r, users: [a, b]}\n" * 10)
+    few = plan_file.read_file(b"metalake: demo\nroles:\n" + b"- {name: r, users: [a, b]}\n" * 3)
     assert len(few.roles) == 3
 
 
@@ -155,7 +155,7 @@ def test_a_key_that_is_repeated_behind_many_others_is_found_at_once() -> None:
     signal.alarm(45)
     try:
         with pytest.raises(Invalid, match="'k239999' is said twice"):
-            plan_file.read_json(f'{{{keys},"k239999":1}}'.encode())
+            plan_file.read_file(f'{{{keys},"k239999":1}}'.encode(), plan_file.JSON)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)

@@ -13,7 +13,6 @@ from access.plans import apply, plan, plan_file
 from access.plans.compare import compare, compare_changes
 from access.plans.desired import Change, Wanted
 from access.plans.export import export
-from access.plans.plan_file import ChangesFile
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import User
@@ -148,9 +147,10 @@ def _read(file: str) -> Wanted | list[Change]:
     except OSError as failure:
         raise CommandError(f"{file} cannot be read: {failure.strerror}.") from None
     try:
-        data = plan_file.data_of(f"application/{'json' if file.endswith('.json') else 'yaml'}", raw)
-        has_changes = isinstance(data, dict) and "changes" in data
-        return plan_file.checked(ChangesFile if has_changes else plan_file.AccessFile, data)
+        wanted: Wanted | list[Change] = plan_file.read_file(
+            raw, plan_file.JSON if file.endswith(".json") else plan_file.YAML
+        )
+        return wanted
     except Invalid as wrong:
         raise CommandError(f"{file}: {wrong.message}") from None
 
