@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from access.explain.queries import Place, Whom
+from access.explain.queries import Place, Whom, ids_of
 from access.explain.reach import fits, type_of
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.enumeration import count_misses, misses_counted
-from authz.models import Group, Member
 from authz.objects import find_object
 from authz.services import people
 from authz.services.authority import may_give, require
@@ -158,12 +157,7 @@ def _why_not(actor: Actor, target: Located, privilege: Privilege, catalog_type: 
 
 def _look_up(top: Located, names: Sequence[str]) -> Named:
     bare = {_bare(name)[1] for name in names} | set(names)
-    known = {
-        "user": set(
-            Member.objects.filter(metalake_id=top.id, user__username__in=bare).values_list("user__username", flat=True)
-        ),
-        "group": set(Group.objects.filter(metalake_id=top.id, name__in=bare).values_list("name", flat=True)),
-    }
+    known = {sort: ids_of(top, sort, bare).keys() for sort in ("user", "group")}
     persons: dict[Whom, None] = {}
     unknown, ambiguous = [], []
     for name in names:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from access.explain import reach
 from access.explain.explanations import Wanted
@@ -14,7 +14,8 @@ from access.history.current import State
 from authz import policy
 from authz.actor import NOBODY, Actor
 from authz.callers.enumeration import misses_counted
-from authz.objects import address_of, finder
+from authz.models import Group, Member
+from authz.objects import address_of, batches, finder
 from authz.operations import read_access
 from authz.services.authority import require
 from authz.snapshot import Snapshot
@@ -31,6 +32,17 @@ class Whom(NamedTuple):
 
     sort: str
     name: str
+
+
+def ids_of(top: Located, sort: str, names: Collection[str] | None = None) -> dict[str, int]:
+    """The ids of a metalake's users or groups, of these names or of all; those that do not exist are left out."""
+    rows: Any = Member.objects.filter(metalake_id=top.id).values_list("user__username", "user_id")
+    if sort == "group":
+        rows = Group.objects.filter(metalake_id=top.id).values_list("name", "pk")
+    if names is None:
+        return dict(rows)
+    field = "name" if sort == "group" else "user__username"
+    return dict(pair for some in batches(names) for pair in rows.filter(**{f"{field}__in": some}))
 
 
 class Question(NamedTuple):

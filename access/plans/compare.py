@@ -1,4 +1,4 @@
-"""Grants as code: how a wanted state differs from the present one.
+"""How a wanted state, or a list of wanted changes, differs from what is there.
 
 Every change is checked as it is when it is made, so that a refusal comes early and names its entry.
 """
@@ -6,15 +6,16 @@ Every change is checked as it is when it is made, so that a refusal comes early 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from access.plans.desired import MAX_GRANTS, Change, Difference, Step, Wanted, WantedGrant, WantedRole
+from access.explain.queries import ids_of
+from access.plans.desired import MAX_GRANTS, Change, Difference, Step, Wanted, WantedGrant, WantedRole, object_ids
 from access.plans.export import by_role, holders_of, present_grants, require_all, roles_of, scope_of
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.enumeration import count_misses
-from authz.models import Grant, Group, Member, Role, unended
+from authz.models import Grant, Role, unended
 from authz.name_rules import check_role_name
 from authz.objects import address_of, batches, by_ids, locate_anywhere
 from authz.services import grant_entries
@@ -24,11 +25,43 @@ from authz.services.grant_entries import Entries, Given, RoleGrant
 from authz.services.grants import stays
 from authz.services.roles import located
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound, TooLarge, at
+from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
 from metalake.privileges import Effect, Privilege
 from metalake.wire import quote
 
-# How the wanted state differs from the present one
+SORTS = ("user", "group")
+
+
+class _Comparison:
+    """What both have in common; `fresh` are the grants to be made on an object, with the place of their entry."""
+
+    def __init__(self, actor: Actor, metalake: str) -> None:
+        self.actor, self.top = actor, enter(actor, metalake)
+        self.fresh: list[tuple[str, Located, Entries]] = []
+
+    def _address(self, on: tuple[Kind, str]) -> Address:
+        return address_of(self.top.name, *on)
+
+    def _locate(self, named: Iterable[tuple[str, tuple[Kind, str]]]) -> dict[Address, Located]:
+        """The objects that entries at these places name; missing ones are left out."""
+        addresses: dict[Address, None] = {}
+        for place, on in named:
+            with at(place):
+                addresses[self._address(on)] = None
+        return locate_anywhere(self.actor, self.top, addresses)
+
+    def _check_families(self) -> None:
+        """Check all entries in one statement; if that fails, one by one, so that the error names the wrong one."""
+        try:
+            grant_entries.check_families([(on, fresh) for _, on, fresh in self.fresh])
+        except Invalid:
+            for place, on, fresh in self.fresh:
+                with at(place):
+                    grant_entries.check_families([(on, fresh)])
+
+
+# A state
 
 
 def compare(actor: Actor, metalake: str, wanted: Wanted) -> Difference:
@@ -39,10 +72,10 @@ def compare(actor: Actor, metalake: str, wanted: Wanted) -> Difference:
     return _State(actor, metalake, wanted).difference()
 
 
-class _State:
+class _State(_Comparison):
     def __init__(self, actor: Actor, metalake: str, wanted: Wanted) -> None:
-        self.actor, self.wanted = actor, wanted
-        self.top = enter(actor, metalake)
+        super().__init__(actor, metalake)
+        self.wanted = wanted
         if wanted.metalake != metalake:
             raise Invalid(f"metalake: the file is about {quote(wanted.metalake)}, not about {metalake}.")
         if sum(len(grant.entries) for role in wanted.roles for grant in role.grants) > MAX_GRANTS:
@@ -52,11 +85,12 @@ class _State:
         self.role_ids = roles_of(self.top)
         self.present, self.located = present_grants(actor, self.top, self.scope)
         require_all(actor, self.scope, self.located)
-        self.fresh: list[tuple[str, Located, Entries]] = []
 
     def difference(self) -> Difference:
         named: set[str] = set()
-        located = self._find()
+        grants = [grant for role in self.wanted.roles for grant in role.grants]
+        located = self._locate((grant.place, (grant.kind, grant.full_name)) for grant in grants)
+        self.located |= {on.id: on for on in located.values()}
         holders = self._known_holders()
         steps = []
         for role in self.wanted.roles:
@@ -80,20 +114,6 @@ class _State:
             raise TooLarge(f"The plan changes {count} grants; {MAX_GRANTS} may change at once.")
         return Difference(self.top, self.scope, steps, self.located, self.present)
 
-    def _find(self) -> dict[Address, Located]:
-        """The objects that the file names; missing ones are left out."""
-        named: dict[Address, None] = {}
-        for role in self.wanted.roles:
-            for grant in role.grants:
-                with at(grant.place):
-                    named[self._address(grant)] = None
-        located = locate_anywhere(self.actor, self.top, named)
-        self.located |= {located.id: located for located in located.values()}
-        return located
-
-    def _address(self, grant: WantedGrant) -> Address:
-        return address_of(self.top.name, grant.kind, grant.full_name)
-
     def _check_role(self, name: str) -> None:
         if name not in self.role_ids:
             check_role_name(name)
@@ -106,7 +126,7 @@ class _State:
         wanted: dict[int, Entries] = {}
         for grant in role.grants:
             with at(grant.place):
-                on = located.get(self._address(grant))
+                on = located.get(self._address((grant.kind, grant.full_name)))
                 if on is None or not self._is_in_scope(on):
                     raise self._missing(grant)
                 if on.id in wanted:
@@ -127,7 +147,7 @@ class _State:
 
     def _missing(self, grant: WantedGrant) -> MetalakeError:
         if self.scope is self.top:
-            address = self._address(grant)
+            address = self._address((grant.kind, grant.full_name))
             return missing(address.kind, address.names, error_kind="object")
         # The same error for an object outside the subtree and one that does not exist: the caller may see neither.
         where = policy.describe(self.scope)
@@ -156,11 +176,7 @@ class _State:
     def _known_holders(self) -> dict[str, tuple[dict[str, int], dict[int, dict[int, str]]]]:
         """For "user" and "group", if the file names any: the metalake's ids by name, and the holders of each role."""
         sorts = {sort for role in self.wanted.roles for sort in role.holders()}
-        people: dict[str, Any] = {
-            "user": Member.objects.filter(metalake_id=self.top.id).values_list("user__username", "user_id"),
-            "group": Group.objects.filter(metalake_id=self.top.id).values_list("name", "pk"),
-        }
-        return {sort: (dict(people[sort]), holders_of(self.top, sort)) for sort in sorts}
+        return {sort: (ids_of(self.top, sort), holders_of(self.top, sort)) for sort in sorts}
 
     def _hold(self, step: Step, role: WantedRole, known: dict[str, Any]) -> None:
         for sort, names in role.holders().items():
@@ -186,17 +202,10 @@ class _State:
                     require_lift_of_roles(self.actor, [step.role_id or 0])
                     step.unassign[sort] = gone
 
-    def _check_families(self) -> None:
-        """Check all entries in one statement; if that fails, one by one, so that the error names the wrong one."""
-        try:
-            grant_entries.check_families([(on, fresh) for _, on, fresh in self.fresh])
-        except Invalid:
-            for place, on, fresh in self.fresh:
-                with at(place):
-                    grant_entries.check_families([(on, fresh)])
 
-
-SORTS = ("user", "group")
+# A list of changes
+#
+# Each asks what it asks by itself, whether it is so already or not: the answer would tell which of the two.
 
 
 def compare_changes(actor: Actor, metalake: str, changes: Sequence[Change], *, counts: bool = True) -> Difference:
@@ -217,24 +226,24 @@ class _Line(NamedTuple):
     change: Change
 
 
-class _Changes:
+class _Changes(_Comparison):
     def __init__(self, actor: Actor, metalake: str, changes: Sequence[Change]) -> None:
         if len(changes) > MAX_GRANTS:
             raise TooLarge(f"{MAX_GRANTS} changes may be planned at once, not {len(changes)}.")
-        self.actor, self.top = actor, enter(actor, metalake)
+        super().__init__(actor, metalake)
         self.lines = [_Line(f"changes[{n}]", change) for n, change in enumerate(changes)]
         self.roles = {row.name: row for row in _rows_of(self.top, {change.role for change in changes})}
-        self.on = self._locate()
+        self.on = self._locate((place, change.on) for place, change in self.lines if change.on)
         self.dropped = {line.change.role: line.place for line in self.lines if line.change.change == "dropRole"}
         self.created = {line.change.role for line in self.lines if line.change.change == "createRole"}
         self.standing = self._standing()
-        self.people = {sort: self._people(sort) for sort in SORTS}
+        holders = {change.holder for change in changes if change.holder}
+        self.people = {sort: ids_of(self.top, sort, {name for of, name in holders if of == sort}) for sort in SORTS}
         self.holders = {sort: holders_of(self.top, sort, [row.pk for row in self.roles.values()]) for sort in SORTS}
         self.by_id = {on.id: on for on in self.on.values()}
         self.steps: dict[str, Step] = {}
         self.revoked: dict[tuple[str, int], dict[Privilege, tuple[str, Given]]] = defaultdict(dict)
         self.granted: dict[tuple[str, int], dict[Privilege, tuple[str, Given]]] = defaultdict(dict)
-        self.fresh: list[tuple[str, Located, Entries]] = []
 
     def fresh_names(self) -> set[str]:
         """The names of roles that a caller who may make them learns to be free."""
@@ -242,19 +251,6 @@ class _Changes:
         return self.created - self.roles.keys() if may_create else set()
 
     # What there is
-
-    def _locate(self) -> dict[Address, Located]:
-        """The objects that the changes name; missing ones are left out."""
-        addresses: dict[Address, None] = {}
-        for place, change in self.lines:
-            if change.on:
-                with at(place):
-                    addresses[self._address(change)] = None
-        return locate_anywhere(self.actor, self.top, addresses)
-
-    def _address(self, change: Change) -> Address:
-        assert change.on is not None
-        return address_of(self.top.name, *change.on)
 
     def _standing(self) -> dict[int, dict[int, Entries]]:
         """What the named roles hold on the named objects, and all that those hold which are to be dropped."""
@@ -270,21 +266,6 @@ class _Changes:
             standing |= by_role(rows.filter(group__in=some))
         return standing
 
-    def _people(self, sort: str) -> dict[str, int]:
-        """The ids of the users or groups that the changes name; missing ones are left out."""
-        names = {change.holder[1] for _, change in self.lines if change.holder and change.holder[0] == sort}
-        ids: dict[str, int] = {}
-        for some in batches(names):
-            rows: Any = (
-                Member.objects.filter(metalake_id=self.top.id, user__username__in=some).values_list(
-                    "user__username", "user_id"
-                )
-                if sort == "user"
-                else Group.objects.filter(metalake_id=self.top.id, name__in=some).values_list("name", "pk")
-            )
-            ids |= dict(rows)
-        return ids
-
     # What is wanted
 
     def difference(self) -> Difference:
@@ -296,8 +277,7 @@ class _Changes:
             self._regrant(*key)
         self._check_families()
         steps = sorted(filter(None, self.steps.values()), key=lambda step: step.name)
-        ids = {id for step in steps for id in step.give.keys() | step.take.keys()}
-        known = self.by_id | by_ids(ids - self.by_id.keys())
+        known = self.by_id | by_ids(object_ids(steps) - self.by_id.keys())
         for step in steps:
             step.take = {id: gone for id, gone in step.take.items() if id in known}
         return Difference(self.top, self.top, steps, known, self.standing)
@@ -359,7 +339,8 @@ class _Changes:
 
     def _privilege(self, line: _Line) -> None:
         place, change = line
-        address = self._address(change)
+        assert change.on
+        address = self._address(change.on)
         on, privilege, given = self.on.get(address), change.privilege, change.given
         assert privilege and given
         grant_entries.check_kind(privilege, address.kind)
@@ -418,15 +399,6 @@ class _Changes:
         if change.change == "unassign" and holds:
             require_lift_of_roles(self.actor, [step.role_id or 0])
             step.unassign.setdefault(sort, {})[id] = name
-
-    def _check_families(self) -> None:
-        """Check all entries in one statement; if that fails, one by one, so that the error names the wrong one."""
-        try:
-            grant_entries.check_families([(on, given) for _, on, given in self.fresh])
-        except Invalid:
-            for place, on, given in self.fresh:
-                with at(place):
-                    grant_entries.check_families([(on, given)])
 
 
 def _rows_of(top: Located, names: Collection[str]) -> Iterator[Role]:

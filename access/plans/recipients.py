@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from access.explain.cases import Case, in_words
-from access.explain.queries import Whom
+from access.explain.queries import Whom, ids_of
 from access.explain.reach import group_alone
 from access.explain.remedies import By, Remedies
 from access.history.current import GrantRow, Now
 from authz import policy
 from authz.actor import Actor
-from authz.models import Group, Member
-from authz.objects import batches
 from authz.operations import Traversal, use_of
 from authz.policy import Rights
 from authz.services.authority import may_give
@@ -76,7 +74,7 @@ def find_parties(actor: Actor, top: Located, people: Collection[Whom]) -> list[P
     """Raises NotFound of kind "user" or "group" for a name that does not exist, TooLarge for too many names."""
     if len(people) > MAX_PEOPLE:
         raise TooLarge(f"{MAX_PEOPLE} users and groups may be named at once, not {len(people)}: make a group of them.")
-    ids = {sort: _ids(top, sort, {name for each, name in people if each == sort}) for sort in ("user", "group")}
+    ids = {sort: ids_of(top, sort, {name for each, name in people if each == sort}) for sort in ("user", "group")}
     snapshot, parties = actor.policy, []
     for whom in dict.fromkeys(people):
         id = ids[whom.sort].get(whom.name)
@@ -88,17 +86,6 @@ def find_parties(actor: Actor, top: Located, people: Collection[Whom]) -> list[P
             about, direct = group_alone(id, whom.name, snapshot, None), snapshot.group_roles.get(id, ())
         parties.append(Party(whom, id, about, frozenset(direct)))
     return parties
-
-
-def _ids(top: Located, sort: str, names: Collection[str]) -> dict[str, int]:
-    ids: dict[str, int] = {}
-    for some in batches(names):
-        rows: Any = Member.objects.filter(metalake_id=top.id, user__username__in=some)
-        rows = rows.values_list("user__username", "user_id")
-        if sort == "group":
-            rows = Group.objects.filter(metalake_id=top.id, name__in=some).values_list("name", "pk")
-        ids |= dict(rows)
-    return ids
 
 
 @dataclass(frozen=True)
