@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from access.explain.cases import NamedGrant, Reason
 from access.explain.explanations import Explanation
-from access.explain.redaction import HIDDEN
+from access.explain.permissions import HIDDEN
 from frontend.svg import Stop
 from metalake.lineage import Located
 from metalake.privileges import Effect

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from access.explain import view_as
-from access.explain.redaction import reads_access
+from access.explain.permissions import reads_access
 from access.explain.view_as import Seen
 from authz.actor import Actor
 from catalogs.services import browsing

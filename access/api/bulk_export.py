@@ -10,7 +10,7 @@ from django.utils import timezone
 from access.explain.audit_log import audit_of_all
 from access.explain.rules import rules_for
 from access.history.streams import state_of
-from access.usage.streams import Place, use_of_all
+from access.usage.queries import LinePlace, use_of_all
 from access.wire import bulk_export as wire
 from access.wire.access import read_moment
 from authz.actor import Actor
@@ -74,7 +74,7 @@ class BulkUse(Endpoint):
         head = wire.use_head(metalake, began, complete)
         return lines_of(head, (map(wire.use_line, rows) for rows in batches))
 
-    def _after(self) -> Place | None:
+    def _after(self) -> LinePlace | None:
         text = self.text("after")
         if text is None:
             return None

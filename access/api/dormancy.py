@@ -36,7 +36,7 @@ class Dormant(Endpoint):
         end = begin + page.size
         goes_on = end < max(len(report.objects_unused), len(report.people_unused))
         return present(
-            report=wire.report_reply(report),
+            report=wire.report_reply(report, wire.DormancyReply),
             objects=list(map(wire.object_line, reports.objects_in(report, begin, end))),
             people=list(map(wire.person_line, reports.people_in(report, begin, end))),
             nextPageToken=page.token(str(end)) if goes_on else None,

@@ -35,7 +35,7 @@ class Reviewed(Endpoint):
         begin = int(page.after) if page.after else 0
         end = begin + page.size
         return present(
-            review=wire.review_reply(last),
+            review=wire.report_reply(last, wire.ReviewReply),
             findings=list(map(wire.finding_line, reports.findings_in(last, begin, end))),
             nextPageToken=page.token(str(end)) if end < len(last.findings) else None,
         )

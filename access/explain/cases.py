@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from access.explain.redaction import Sight
+from access.explain.permissions import Sight
 from access.history.current import GrantRow, State
 from authz import operations
 from authz.actor import Actor

@@ -1,12 +1,16 @@
-"""Who may ask about access: everybody about themselves, and about others whoever may grant on the object."""
+"""Who may ask about access: everybody about themselves, and about others whoever may grant on the object.
+
+Objects on the way to the object that the asker may not know of are not named to them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
-from access.explain.redaction import reads_access
 from access.history.current import State
 from access.history.past import state_at
 from authz import operations, policy
@@ -16,7 +20,57 @@ from authz.services.authority import require
 from authz.services.change import enter, enter_with
 from metalake.errors import Invalid
 from metalake.kinds import Kind
-from metalake.lineage import Located, missing
+from metalake.lineage import Lineage, Located, missing
+
+HIDDEN = "an object you may not see"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the asker sees of the objects from the metalake down to the target, in the state that is asked about."""
+
+    asker: Actor
+    state: State
+    target: Located
+
+    @cached_property
+    def lineage(self) -> list[Located]:
+        """The objects from the metalake down to the target, each with its own lineage."""
+        return [Located(nodes=self.target.nodes[: depth + 1]) for depth in range(len(self.target.nodes))]
+
+    def at(self, object_id: int) -> Located:
+        return next(located for located in self.lineage if located.id == object_id)
+
+    def named(self, on: Located) -> str:
+        return policy.describe(on) if self.is_known(on) else HIDDEN
+
+    def shown(self, on: Located) -> Located | None:
+        return on if self.is_known(on) else None
+
+    def is_known(self, on: Located) -> bool:
+        """Whether the asker may know of this object: they named it, they see it today, or it no longer exists."""
+        if on.id not in self._known:
+            self._known[on.id] = on.id == self.target.id or self._is_seen(on)
+        return self._known[on.id]
+
+    @cached_property
+    def _known(self) -> dict[int, bool]:
+        return {}
+
+    def _is_seen(self, on: Located) -> bool:
+        today = self._today.get(on.id)
+        return today is None or policy.sees(self.asker, today) or reads_access(self.asker, today)
+
+    @cached_property
+    def _today(self) -> dict[int, Located]:
+        if self.state.at is None:
+            return {located.id: located for located in self.lineage}
+        return by_ids(node.id for node in self.target.nodes)
+
+
+def reads_access(actor: Actor, on: Lineage) -> bool:
+    """Whether the actor may read other people's access to this object."""
+    return policy.permits(actor, operations.read_access(on.nodes[-1].kind), on)
 
 
 class Place(NamedTuple):

@@ -9,8 +9,8 @@ from functools import cached_property
 from django.contrib.auth.models import Permission
 
 from access.explain.cases import Case
+from access.explain.permissions import reads_access
 from access.explain.reasons import Piece, Pieces, What
-from access.explain.redaction import reads_access
 from access.history.current import GrantRow
 from authz import operations, policy
 from authz.actor import Actor

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
 
 from access.explain import reach
-from access.explain.redaction import HIDDEN, Sight
+from access.explain.permissions import HIDDEN, Sight
 from access.history.current import GrantRow
 from access.history.past import Past, grant_row, node_of
 from authz import policy
@@ -159,14 +159,14 @@ class Replay:
         if fact.topic == "group_roles":
             touched.users.update(user for user, groups in self.policy.user_groups.items() if fact.holder in groups)
             who = f"Group {self._group(fact.holder)}"
-            return _come_and_gone(holding, who, self._role, before, after, roles)
+            return _come_and_gone(who, "holds role", self._role, before, after, roles)
         touched.users.add(fact.holder)
         who = self._user(fact.holder)
         if fact.topic == "user_roles":
-            return _come_and_gone(holding, who, self._role, before, after, roles)
+            return _come_and_gone(who, "holds role", self._role, before, after, roles)
         groups = {node.owner_group_id or 0 for id, node in self.nodes.items() if id in self.lineage}
         groups |= {id for id in before ^ after if not roles.isdisjoint(self.policy.group_roles.get(id, ()))}
-        return _come_and_gone(inside, who, self._group, before, after, groups)
+        return _come_and_gone(who, "is in group", self._group, before, after, groups)
 
     def _follow(self, *change: Any) -> None:
         self.policy = self.policy.after(0, "", [list(change)])
@@ -256,16 +256,15 @@ def _owner(node: Node) -> tuple[int | None, int | None]:
 
 
 def _come_and_gone(
-    say: Callable[[str, list[str], list[str]], list[str]],
-    who: str,
-    name: Callable[[int], str],
-    before: set[int],
-    after: set[int],
-    wanted: set[int],
+    who: str, verb: str, name: Callable[[int], str], before: set[int], after: set[int], wanted: set[int]
 ) -> list[str]:
-    """The sentences on what somebody has now and has no longer, of what is wanted."""
-    come, gone = [sorted(name(id) for id in ids & wanted) for ids in (after - before, before - after)]
-    return say(who, come, gone)
+    """["mia no longer holds role a.", "mia holds role b, c."], of what is wanted; for "is in group", too."""
+    no_longer = {"holds role": "no longer holds role", "is in group": "is no longer in group"}[verb]
+    says = []
+    for ids, words in ((before - after, no_longer), (after - before, verb)):
+        if names := sorted(name(id) for id in ids & wanted):
+            says.append(f"{who} {words} {', '.join(names)}.")
+    return says
 
 
 LINKS = ("user_roles", "user_groups", "group_roles")
@@ -357,16 +356,6 @@ def granted(role: str, on: str, before: Sequence[GrantRow], after: Sequence[Gran
     return says
 
 
-def holding(who: str, come: Sequence[str], gone: Sequence[str]) -> list[str]:
-    """["mia holds role readers."], or that she does so no longer."""
-    return _changed(who, "holds role", "no longer holds role", come, gone)
-
-
-def inside(who: str, come: Sequence[str], gone: Sequence[str]) -> list[str]:
-    """["mia is in group analysts."], or that she is no longer."""
-    return _changed(who, "is in group", "is no longer in group", come, gone)
-
-
 def membership(who: str, *, is_in: bool) -> str:
     return f"{who} is a member." if is_in else f"{who} is no longer a member."
 
@@ -378,8 +367,3 @@ def placed(event: str, *, was_there: bool, is_there: bool) -> str:
     if was_there and is_there:
         return "It was moved."
     return "It was made." if is_there else "It was dropped."
-
-
-def _changed(who: str, now: str, no_longer: str, come: Sequence[str], gone: Sequence[str]) -> list[str]:
-    says = [f"{who} {no_longer} {', '.join(gone)}."] if gone else []
-    return [*says, f"{who} {now} {', '.join(come)}."] if come else says

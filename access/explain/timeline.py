@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from access.explain.permissions import Place, open_on, require_reader
-from access.explain.redaction import Sight
+from access.explain.permissions import Place, Sight, open_on, require_reader
 from access.explain.replay import NO_USE, Change, Replay, Use
 from authz.actor import Actor
 from metalake.errors import Invalid

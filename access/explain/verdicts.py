@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from access.explain.cases import in_words
 from access.explain.grants_on import Granted, Sorted
+from access.explain.permissions import Sight
 from access.explain.reasons import Piece, What, remedies
-from access.explain.redaction import Sight
 from authz import operations, policy
 from authz.actor import Actor
 from authz.operations import SELF, Operation

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from access.explain.permissions import Place, open_on, subject
+from access.explain.permissions import Place, open_on, reads_access, subject
 from access.explain.reach import type_of, usable
-from access.explain.redaction import reads_access
 from access.history.current import State
 from authz import policy
 from authz.actor import NOBODY, Actor

@@ -19,9 +19,8 @@ import orjson
 
 from access.explain import reach
 from access.explain.grants_on import Granted, Sorted, bearing_on, granted_on
-from access.explain.permissions import Place, is_reader, open_on, subject
+from access.explain.permissions import Place, Sight, is_reader, open_on, subject
 from access.explain.queries import Whom
-from access.explain.redaction import Sight
 from access.explain.verdicts import EFFECTIVE, Judge, Judgement, Missing, Verdict
 from access.history.current import GrantRow
 from authz.actor import Actor

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.utils import timezone
 
-from access.explain.redaction import reads_access
+from access.explain.permissions import reads_access
 from access.plans.blast_report import BlastRadius, Line
 from access.plans.desired import Change, Step, changes_of, object_ids
 from access.plans.plan import (

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from access.explain import reach
+from access.explain.permissions import Sight, reads_access
 from access.explain.reasons import mentioned
-from access.explain.redaction import Sight, reads_access
 from access.history.current import Now
 from access.plans.blast_report import SHOWN, Refused
 from access.plans.blast_tree import Node

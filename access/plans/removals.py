@@ -12,10 +12,9 @@ from typing import NamedTuple
 from django.db.models import Count, Q, QuerySet
 
 from access.explain.grants_on import TRAVERSED, bearing_on
-from access.explain.permissions import open_on, require_reader
+from access.explain.permissions import HIDDEN, open_on, reads_access, require_reader
 from access.explain.queries import Place, Whom
 from access.explain.reach import type_of
-from access.explain.redaction import HIDDEN, reads_access
 from access.plans.desired import Change
 from access.plans.export import by_role, holders_of
 from access.plans.recipients import Party, find_parties

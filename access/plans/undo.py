@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django.utils import timezone
 
-from access.explain.redaction import reads_access
+from access.explain.permissions import reads_access
 from access.plans.desired import Change, Step, object_ids
 from access.plans.export import by_role, holders_of
 from access.plans.plan import GOOD_FOR, Planned, plan_changes, read_steps, stored_plan

@@ -1,20 +1,23 @@
-"""Reads the record of use: of an object, for whoever may read others' access to it, and of oneself, for everybody."""
+"""Reads the record of use: of an object, for whoever may read others' access to it; of oneself, for everybody; and all
+of a metalake's, for whoever may read everybody's access.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import BigIntegerField, F, Max, Min, QuerySet, Sum
 from django.db.models.functions import Cast
 from django.utils import timezone
 
 from access.explain.permissions import Place, open_on
 from access.usage.writer import EVERY, QUIET
-from authz import policy
+from authz import operations, policy
 from authz.actor import Actor
 from authz.models import Use, UseCaller, UseObject, UseQuestion, User, UseWriter
 from authz.objects import by_ids
@@ -160,9 +163,79 @@ def hour_of(moment: datetime | None) -> int:
     return max(oldest, int(moment.timestamp() // HOUR))
 
 
-def at_hour(hour: int) -> datetime:
-    return _at(hour * HOUR)
-
-
 def _at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+BATCH = 5000  # rows that one statement returns
+
+LinePlace = tuple[int, int, int, int]
+
+
+class Counted(NamedTuple):
+    """One row of the record: an hour (since 1970, UTC), an object's id, who asked what, and how often."""
+
+    place: LinePlace
+    object: int
+    user: str | None
+    claimed: list[int]
+    active: list[int] | None
+    operation: str
+    outcome: str
+    wire: str
+    engine: str
+    times: int
+    first: int
+    last: int
+
+
+def use_of_all(
+    actor: Actor, metalake: str, since: datetime | None, until: datetime | None, after: LinePlace | None
+) -> tuple[datetime, datetime, Iterator[list[Counted]]]:
+    """Since and until when the record is complete, and its rows of whole hours from `since` to before `until`, by hour.
+
+    `after` goes on behind the row of that place. Raises NotFound, NotInUse, Forbidden, and Invalid for `since` in the
+    future.
+    """
+    top = enter(actor, metalake)
+    policy.require(actor, operations.READ_ACCESS_TO_METALAKE, top)
+    complete, _ = completeness()
+    end = hour_of(min(until, complete)) if until else hour_of(complete)
+    began = hour_of(since)
+    return _at(began * HOUR), complete, _batches(top.id, after or (began, -1, -1, -1), end)
+
+
+_ROWS = (
+    "SELECT u.hour, u.about, u.caller, u.question, u.times, u.first, u.last, o.object_id FROM authz_use u "
+    "JOIN authz_useobject o ON o.id = u.about WHERE o.metalake_id = %s AND u.hour < %s "
+    "AND (u.hour, u.about, u.caller, u.question) > (%s, %s, %s, %s) "
+    "ORDER BY u.hour, u.about, u.caller, u.question LIMIT %s"
+)
+
+
+def _batches(metalake: int, after: LinePlace, end: int) -> Iterator[list[Counted]]:
+    callers: dict[int, tuple[int, Any, Any]] = {}
+    names: dict[int, str] = {}
+    questions: dict[int, UseQuestion] = {}
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(_ROWS, [metalake, end, *after, BATCH])
+            rows = cursor.fetchall()
+        new = {row[2] for row in rows} - callers.keys()
+        made = UseCaller.objects.filter(pk__in=new).values_list("id", "user_id", "claimed", "active")
+        callers |= {id: rest for id, *rest in made}  # type: ignore[misc]
+        names |= dict(User.objects.filter(pk__in={callers[id][0] for id in new}).values_list("id", "username"))
+        questions |= UseQuestion.objects.in_bulk({row[3] for row in rows} - questions.keys())
+        if rows:
+            yield [_counted(row, callers[row[2]], names, questions[row[3]]) for row in rows]
+        if len(rows) < BATCH:
+            return
+        after = rows[-1][:4]
+
+
+def _counted(row: tuple[int, ...], caller: tuple[int, Any, Any], names: dict[int, str], asked: UseQuestion) -> Counted:
+    hour, about, whose, question, times, first, last, object_id = row
+    user, claimed, active = caller
+    who = names.get(user), claimed, active
+    what = asked.operation, asked.outcome, asked.wire, asked.engine
+    return Counted((hour, about, whose, question), object_id, *who, *what, times, first, last)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 
 from django.conf import settings
 from django.utils import timezone
 
+from access.usage.queries import hour_of
 from authz.models import Use, UseWriter
-from authz.usage_counter import HOUR
 
 AT_ONCE = 1000  # rows, about; some more if many callers asked about one object in one hour
 STEPS = 20  # of a round
@@ -17,9 +16,8 @@ STEPS = 20  # of a round
 
 def remove() -> None:
     """Remove rows that are too old, in steps that hold SQLite's one writer for milliseconds."""
-    oldest = int(time.time() // HOUR) - settings.METALAKE_USE_DAYS * 24
     for _ in range(STEPS):
-        if not _remove_some(oldest):
+        if not _remove_some(hour_of(None)):
             break
     UseWriter.objects.filter(written_until__lt=timezone.now() - timedelta(days=settings.METALAKE_USE_DAYS)).delete()
 

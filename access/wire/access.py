@@ -13,7 +13,7 @@ from access.explain.audit_log import AuditLine
 from access.explain.cases import NamedGrant, Reason
 from access.explain.explanations import Explanation, read_wanted
 from access.explain.grantable import Grantable, Named
-from access.explain.queries import MAX_QUESTIONS, Place, Question, Whom
+from access.explain.queries import MAX_QUESTIONS, Place, Question
 from access.explain.reach import Access, Reached, Use
 from access.explain.remedies import By, Step
 from access.explain.search import Result, Results
@@ -316,10 +316,7 @@ class ResultsReply(Reply):
 
 def results_reply(results: Results) -> dict[str, Any]:
     return {
-        "objects": list(map(_result, results.objects)),
-        "roles": list(map(_result, results.roles)),
-        "users": list(map(_result, results.users)),
-        "groups": list(map(_result, results.groups)),
+        **{sort: list(map(_result, getattr(results, sort))) for sort in ("objects", "roles", "users", "groups")},
         "isCut": results.is_cut,
         "beginningsOnly": results.beginnings_only,
     }
@@ -389,17 +386,10 @@ def grantable_reply(may: Grantable, named: Named | None) -> dict[str, Any]:
             for privilege, about, why_not in may.privileges
         ],
         levels=[{"level": level, "privileges": list(privileges)} for level, privileges in may.levels.items()],
-        names=named and _people_reply(named),
+        names=named
+        and {
+            "people": [{whom.sort: whom.name} for whom in named.people],
+            "unknown": list(named.unknown),
+            "ambiguous": list(named.ambiguous),
+        },
     )
-
-
-def _people_reply(named: Named) -> dict[str, Any]:
-    return {
-        "people": list(map(_person_reply, named.people)),
-        "unknown": list(named.unknown),
-        "ambiguous": list(named.ambiguous),
-    }
-
-
-def _person_reply(whom: Whom) -> dict[str, str]:
-    return {whom.sort: whom.name}

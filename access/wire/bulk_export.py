@@ -7,7 +7,7 @@ from typing import Any
 
 from access.explain.audit_log import AuditRow
 from access.history.streams import Line
-from access.usage.streams import Counted
+from access.usage.queries import Counted
 from metalake.wire import Reply, written
 
 
@@ -64,18 +64,6 @@ def use_head(metalake: str, since: datetime, complete: datetime) -> dict[str, An
 
 def use_line(row: Counted) -> dict[str, Any]:
     """How often one caller asked one question about one object (its id) in one hour since 1970."""
-    return {
-        "place": ".".join(map(str, row.place)),
-        "hour": row.place[0],
-        "on": row.object,
-        "user": row.user,
-        "claimed": row.claimed,
-        "active": row.active,
-        "operation": row.operation,
-        "outcome": row.outcome,
-        "wire": row.wire,
-        "engine": row.engine,
-        "times": row.times,
-        "first": row.first,
-        "last": row.last,
-    }
+    place, on, *rest = row
+    about = {"place": ".".join(map(str, place)), "hour": place[0], "on": on}
+    return about | dict(zip(Counted._fields[2:], rest, strict=True))

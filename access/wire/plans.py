@@ -8,7 +8,7 @@ from pydantic import Field
 
 from access.explain.queries import Place, Whom
 from access.plans.apply import Applied
-from access.plans.blast_report import BlastRadius, Refused, Side
+from access.plans.blast_report import BlastRadius, Refused
 from access.plans.desired import Change
 from access.plans.plan import Planned
 from access.plans.plan_file import RoleBody, SubtreeBody
@@ -141,8 +141,8 @@ def _blast(blast: BlastRadius) -> list[dict[str, Any]]:
         present(
             privilege=line.privilege,
             type=line.kind,
-            gain=_side(line.gain),
-            lose=_side(line.lose),
+            gain=vars(line.gain),
+            lose=vars(line.lose),
             means=line.means or None,
         )
         for line in blast.lines
@@ -152,10 +152,6 @@ def _blast(blast: BlastRadius) -> list[dict[str, Any]]:
 def _refused(one: Refused) -> dict[str, Any]:
     fields = {name: getattr(one, name) for name in ("privileges", "role", "says", "users", "names")}
     return {"object": {"type": one.kind.value, "fullName": one.full_name}, **fields}
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {"users": side.users, "objects": side.objects, "names": side.names}
 
 
 class WishRequest(Body):

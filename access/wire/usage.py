@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from access.usage.queries import Asked, Record
 from access.usage.reports import MOST, DormancyReport, DormantObject, DormantPerson, Finding, ReviewReport, Shown
@@ -135,15 +137,10 @@ DORMANT = {
 }
 
 
-def report_reply(report: Dormancy) -> dict[str, Any]:
-    return {
-        "completeUntil": written(report.complete_until),
-        "days": report.days,
-        "objectCount": report.object_count,
-        "peopleCount": report.people_count,
-        "at": written(report.at),
-        "by": report.by,
-    }
+def report_reply(report: Dormancy | AccessReview, model: type[Reply]) -> dict[str, Any]:
+    """What of a stored report is in this reply."""
+    fields = ((to_camel(name), getattr(report, name)) for name in model.model_fields)
+    return {name: written(value) if isinstance(value, datetime) else value for name, value in fields}
 
 
 def object_line(each: DormantObject) -> dict[str, Any]:
@@ -217,20 +214,6 @@ class ReviewedGrantReply(Reply):
 
 
 REVIEWED = {"review": ReviewReply | None, "findings": list[ReviewedGrantReply], "nextPageToken": str | None}
-
-
-def review_reply(review: AccessReview) -> dict[str, Any]:
-    return {
-        "asOf": written(review.as_of),
-        "days": review.days,
-        "recordedFrom": review.recorded_from and written(review.recorded_from),
-        "completeUntil": written(review.complete_until),
-        "unusedCount": review.unused_count,
-        "redundantCount": review.redundant_count,
-        "shadowedCount": review.shadowed_count,
-        "at": written(review.at),
-        "by": review.by,
-    }
 
 
 def finding_line(shown: Shown) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from access.explain import reach, ways
+from access.explain.permissions import reads_access
 from access.explain.queries import Whom
-from access.explain.redaction import reads_access
 from access.explain.ways import Named, Narrowed, Way
 from authz import policy
 from authz.actor import Actor

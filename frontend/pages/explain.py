@@ -12,8 +12,8 @@ from django.views.decorators.http import require_safe
 
 from access.explain import explanations
 from access.explain.explanations import Explanation
+from access.explain.permissions import reads_access
 from access.explain.queries import Whom
-from access.explain.redaction import reads_access
 from access.explain.remedies import Step
 from authz.actor import Actor
 from frontend import tabs

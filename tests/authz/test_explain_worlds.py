@@ -10,8 +10,8 @@ import pytest
 
 from access.explain.cases import Case, Reason
 from access.explain.explanations import decide, rights_in
+from access.explain.permissions import reads_access
 from access.explain.reasons import given, remedies, supports
-from access.explain.redaction import reads_access
 from access.explain.remedies import Step
 from access.history.current import Now
 from authz import operations, policy

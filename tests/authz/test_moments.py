@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from access.explain.permissions import Sight
 from access.explain.queries import Place
 from access.explain.reach import access_to
-from access.explain.redaction import Sight
 from access.explain.replay import Replay
 from access.explain.timeline import EARLIEST, Moments, compared, moments
 from access.explain.ways import ways_in

@@ -17,6 +17,7 @@ from access.history.past import Past
 from authz import policy, snapshot
 from authz.actor import Actor
 from authz.models import User
+from authz.objects import find_object
 from authz.operations import load_of
 from authz.services import grants, owners, people, roles
 from catalogs.models import Schema
@@ -260,3 +261,13 @@ def test_the_past_agrees_with_the_single_check(past: History) -> None:
 def located_at(state: State, lineage: str) -> Located:
     rows = {row.id: row for row in state.walk(state.top)}
     return Located(nodes=tuple(node_of(rows[int(step)]) for step in lineage[1:].split("/")))
+
+
+def test_the_standing_is_what_the_evaluator_says(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "select_table@lake", "modify_table@lake", "deny modify_table@lake.A")
+    where = find_object("acme", Kind.TABLE, "lake.A:B.t")
+    assert reach.standing(world.mia, where) == reach.Standing(None, (Privilege.SELECT_TABLE,))
+    assert reach.standing(world.actor("sam"), where) == reach.Standing(None, ())
+    owns = reach.standing(world.olga, where).owns
+    assert owns is not None
+    assert owns.name == "acme", "the topmost"

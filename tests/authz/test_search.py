@@ -10,12 +10,13 @@ from django.test.utils import CaptureQueriesContext
 
 from access.explain import regions
 from access.explain import search as searching
-from access.explain.search import Results, search
+from access.explain.search import Phrase, Results, objects_meant, read_phrase, search
 from authz import policy
 from authz.models import Remembered
 from authz.services import people, roles
 from metalake.errors import Invalid, NotFound, TooManyRequests
 from metalake.kinds import Kind
+from metalake.levels import Level
 from tests.authz.small_world import Wire, World
 from tests.authz.test_reach import lines_of, stored_worlds
 from tests.profiles import share
@@ -214,3 +215,46 @@ def test_the_wire_answers_it(world: World, wire: Wire) -> None:
     for query in ("", "?q=a&limit=0", "?q=a&limit=101", "?q=a&exact=maybe", "?q=%00"):
         assert wire("GET", f"metalakes/acme/search{query}")[0] == 400, query
     assert wire("GET", "metalakes/acme/search?q=a", user="sam")[0] == 404
+
+
+# Phrases
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("analyst reads travel:nyc", Phrase("analyst", Level.READER, "travel:nyc")),
+        ("  group:sales may write lake.travel ", Phrase("group:sales", Level.WRITER, "lake.travel")),
+        ("Ada Lovelace can manage x", Phrase("Ada Lovelace", Level.MANAGER, "x")),
+        ("mia READ lake.A.b reads c", Phrase("mia", Level.READER, "lake.A.b reads c")),
+        ("analyst reads", None),
+        ("reads travel", None),
+        ("analyst reading travel", None),
+        ("travel:nyc", None),
+        ("", None),
+    ],
+)
+def test_a_phrase_has_a_person_a_verb_and_an_object(text: str, phrase: Phrase | None) -> None:
+    assert read_phrase(text) == phrase
+
+
+def test_a_long_text_is_none() -> None:
+    assert read_phrase(f"mia reads {'a' * 600}") is None
+
+
+def meant(world: World, name: str, text: str) -> list[tuple[str, str, str]]:
+    return [(one.who, one.level.value, one.on.name) for one in objects_meant(world.actor(name), text)]
+
+
+def test_the_owner_is_offered_what_is_named(world: World) -> None:
+    assert meant(world, "olga", "mia reads A:B") == [("mia", "reader", "B")]
+    assert ("mia", "writer", "lake") in meant(world, "olga", "mia writes lake")
+    assert meant(world, "olga", "mia reads nothing") == []
+
+
+def test_only_what_one_may_grant_on_is_offered(world: World) -> None:
+    assert meant(world, "mia", "nils reads lake") == []
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A")
+    assert meant(world, "mia", "nils reads lake.A") == [], "she sees it, and may not grant there"
+    world.give("mia", "manage_grants@lake.A:B")
+    assert meant(world, "mia", "nils reads lake.A:B") == [("nils", "reader", "B")]

@@ -12,7 +12,7 @@ from django.utils import timezone
 from access.explain import audit_log
 from access.explain.rules import operation_rules, rules
 from access.history import streams
-from access.usage import streams as use_streams
+from access.usage import queries
 from access.usage import writer as writing
 from authz import operations, usage_counter
 from authz.models import AuditEntry, Role, Use, User
@@ -135,7 +135,7 @@ def test_wrong_places_are_refused(past: History, wire: Wire, query: str) -> None
 def test_the_record_of_use_comes_by_whole_hours(
     world: World, wire: Wire, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(use_streams, "BATCH", 2)
+    monkeypatch.setattr(queries, "BATCH", 2)
     settings.METALAKE_USE_DAYS = 90
     monkeypatch.setattr(usage_counter, "_listeners", [])
     writer = writing.Writer()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from access.explain.permissions import Sight
 from access.explain.queries import Place, Whom
 from access.explain.reach import access_to
-from access.explain.redaction import Sight
 from access.explain.verdicts import Verdict
 from access.explain.ways import ALL, Narrowed, Row, Rows, Way, WaysPage, every_way, ways_in
 from access.history.current import Now
