@@ -14,7 +14,6 @@ import orjson
 from django.db import connection
 from django.db.models import Max
 
-from access.history import streams
 from authz import facts, operations, policy
 from authz.actor import Actor
 from authz.facts import newest
@@ -128,11 +127,11 @@ def state_of(
     """
     top = enter(actor, metalake)
     policy.require(actor, operations.READ_ACCESS_TO_METALAKE, top)
-    place = streams.place_at(moment) if place is None else streams.require_place(place)
+    place = place_at(moment) if place is None else require_place(place)
     return top, place, _batches(top, place, after)
 
 
 def _batches(top: Located, place: int, after: int) -> Iterator[list[Line]]:
-    if not after and (links := streams.links_of(top, place)):
+    if not after and (links := links_of(top, place)):
         yield links
-    yield from streams.things_of(top, place, after)
+    yield from things_of(top, place, after)
