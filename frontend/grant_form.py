@@ -7,7 +7,7 @@ from typing import Any
 
 from access.explain.grantable import Grantable, Scope
 from access.explain.queries import Place
-from access.plans.apply import Shown
+from access.plans.apply import Preview
 from access.plans.proposals import Proposal
 from access.plans.recipients import Note
 from authz import operations
@@ -35,7 +35,7 @@ class Drawer:
     proposal: Proposal | None = None
     refusal: str = ""
     moved: str = ""
-    before: Shown | None = None
+    before: Preview | None = None
 
     @property
     def on(self) -> Located:

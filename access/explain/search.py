@@ -3,6 +3,9 @@
 Objects are those that the evaluator shows (access.explain.regions). Roles and people are those that the caller may
 list; whoever may grant somewhere is shown the roles that carry grants there too, and roles and people by their exact
 name, which the API tells them as well and counts (docs/authorization.md, "What one sees").
+
+Names are compared without regard to the case of ASCII letters. A region of up to SMALL objects is read, so that words
+inside names are looked up there too; in larger ones the index of names gives those that begin with the text.
 """
 
 from __future__ import annotations
@@ -317,6 +320,9 @@ def _exactly(top: Located, name: str) -> Iterator[Result]:
     yield from _rows("user", top, Member.objects.filter(metalake_id=top.id, user__username=name), 1)
     yield from _rows("group", top, Group.objects.filter(metalake_id=top.id, name=name), 1)
     yield from _rows("role", top, Role.objects.filter(parent_id=top.id, name=name), 1)
+
+
+# Phrases such as "analyst reads travel:nyc"
 
 
 _VERBS = {"read": Level.READER, "write": Level.WRITER, "manage": Level.MANAGER}

@@ -1,8 +1,9 @@
 """Every way by which somebody gets a privilege on an object, or is refused it: by which role, group, grant or owner.
 
 A way is one grant, on the object or above it, to a role that somebody holds, directly or through one of their groups;
-or the ownership of the object or of one above it. Ways are made one by one in their order (access.explain.ways), so
-that a page costs little however many there are, and the evaluator decides what each gives (access.explain.verdicts).
+or the ownership of the object or of one above it. Ways are made one by one in their order, by ids, so that a
+page costs little however many there are; the evaluator decides what each gives (access.explain.verdicts), and those of
+a page get their names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Applies a plan: all of it or nothing, once, and only if it is still what its caller was shown."""
+"""Applies a plan: all of it or nothing, once, and only if it is still what its caller was shown.
+
+Where rights moved since, a plan of changes is made again, and is as good as new if it would do the same; else its
+caller is shown the new one with what differs.
+"""
 
 from __future__ import annotations
 
@@ -241,7 +245,9 @@ def _spelled(on: dict[int, grant_entries.Entries]) -> dict[str, list[str]]:
     return {str(id): grant_entries.spelled(privileges) for id, privileges in on.items()}
 
 
-SHOWN = 3
+# Making a plan of changes again
+
+SHOWN = 3  # changes in a sentence
 
 
 class Moved(Conflict):
@@ -250,7 +256,7 @@ class Moved(Conflict):
     `planned` is that plan, with a token of its own; None if the changes cannot be made any more.
     """
 
-    def __init__(self, message: str, shown: Shown, planned: Planned | None = None) -> None:
+    def __init__(self, message: str, shown: Preview, planned: Planned | None = None) -> None:
         super().__init__(message, kind="plan")
         self.shown, self.planned = shown, planned
 
@@ -286,7 +292,7 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
     _note(actor, row, draft)
 
 
-def _shown(actor: Actor, row: Plan, located: dict[int, Located]) -> Shown:
+def _shown(actor: Actor, row: Plan, located: dict[int, Located]) -> Preview:
     """What a stored plan came to, without lines on objects that are gone or that the actor may know no more."""
     steps = read_steps(row)
     others = by_ids(object_ids(steps) - located.keys())
@@ -294,7 +300,7 @@ def _shown(actor: Actor, row: Plan, located: dict[int, Located]) -> Shown:
     for step in steps:
         step.give = {id: on for id, on in step.give.items() if id in known}
         step.take = {id: on for id, on in step.take.items() if id in known}
-    return Shown(changes_of(steps, known), read_blast(row.changes["blast"]))
+    return Preview(changes_of(steps, known), read_blast(row.changes["blast"]))
 
 
 def _note(actor: Actor, row: Plan, draft: Draft) -> None:
@@ -304,7 +310,7 @@ def _note(actor: Actor, row: Plan, draft: Draft) -> None:
     write(actor, act, holds=None, kind="plan")
 
 
-def _difference(shown: Shown, planned: Planned, others: list[str]) -> str:
+def _difference(shown: Preview, planned: Planned, others: list[str]) -> str:
     """What a plan came to and what it comes to now, in a sentence or two; `others` are roles that others hold now."""
     fewer = [change for change in shown.changes if change not in planned.changes]
     more = [change for change in planned.changes if change not in shown.changes]
@@ -340,7 +346,10 @@ def in_words(change: Change) -> str:
 T = TypeVar("T")
 
 
-class Shown(NamedTuple):
+# What differs between two plans of the same changes
+
+
+class Preview(NamedTuple):
     """What a plan came to when its caller was shown it."""
 
     changes: list[Change]
@@ -348,7 +357,7 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Marked(Generic[T]):
+class DiffLine(Generic[T]):
     """A line of a plan; `mark` is "new", "gone" or "changed", "" if it was shown just so; `was` is what changed."""
 
     line: T
@@ -356,10 +365,10 @@ class Marked(Generic[T]):
     was: T | None = None
 
 
-def marked_changes(changes: Sequence[Change], before: Shown | None) -> list[Marked[Change]]:
+def diff_changes(changes: Sequence[Change], before: Preview | None) -> list[DiffLine[Change]]:
     """The changes of a plan, then those that were shown before and are gone; none is marked without a plan before."""
     if before is None:
-        return [Marked(change) for change in changes]
+        return [DiffLine(change) for change in changes]
     roles = [{change.role for change in some} for some in (changes, before.changes)]
     names_roles = max(map(len, roles)) > 1
 
@@ -368,26 +377,26 @@ def marked_changes(changes: Sequence[Change], before: Shown | None) -> list[Mark
         role = None if change.privilege and not names_roles else change.role
         return change.change, role, change.privilege, change.on, change.holder
 
-    return _marked(changes, before.changes, key, lambda change: change.given)
+    return _diff(changes, before.changes, key, lambda change: change.given)
 
 
-def marked_lines(blast: BlastRadius | None, before: Shown | None) -> list[Marked[Line]]:
+def diff_lines(blast: BlastRadius | None, before: Preview | None) -> list[DiffLine[Line]]:
     """The lines of a blast radius, marked in the same way."""
     lines = blast.lines if blast else []
     if before is None:
-        return [Marked(line) for line in lines]
-    return _marked(lines, before.blast.lines, lambda line: (line.privilege, line.kind), lambda line: line)
+        return [DiffLine(line) for line in lines]
+    return _diff(lines, before.blast.lines, lambda line: (line.privilege, line.kind), lambda line: line)
 
 
-def _marked(
+def _diff(
     lines: Sequence[T], before: Sequence[T], key: Callable[[T], Hashable], content: Callable[[T], Any]
-) -> list[Marked[T]]:
+) -> list[DiffLine[T]]:
     old = {key(line): line for line in before}
     marked = []
     for line in lines:
         was = old.pop(key(line), None)
         if was is None:
-            marked.append(Marked(line, "new"))
+            marked.append(DiffLine(line, "new"))
         else:
-            marked.append(Marked(line) if content(was) == content(line) else Marked(line, "changed", was))
-    return marked + [Marked(line, "gone") for line in old.values()]
+            marked.append(DiffLine(line) if content(was) == content(line) else DiffLine(line, "changed", was))
+    return marked + [DiffLine(line, "gone") for line in old.values()]

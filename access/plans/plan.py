@@ -186,7 +186,7 @@ def _moves(difference: Difference) -> list[blast.Move]:
     return moves
 
 
-# Plans as they are stored; PostgreSQL and SQLite keep JSON
+# Plans as they are stored: JSON, by ids
 
 _PEOPLE = ("assign", "unassign")
 _ENTRIES = TypeAdapter(list[tuple[int, Privilege, Effect, datetime | None, datetime | None]])

@@ -1,4 +1,4 @@
-"""Proposes a role for a request: grants belong to roles, while those who give them think of people."""
+"""Proposes a role for an access request: grants belong to roles, while those who give them think of people."""
 
 from __future__ import annotations
 

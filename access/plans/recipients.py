@@ -1,4 +1,4 @@
-"""The people of a request, and what they have already on the object and on the way to it.
+"""The people of an access request, and what they have already on the object and on the way to it.
 
 The caller may grant on the object, and so may read who has access there, through which roles and groups.
 """

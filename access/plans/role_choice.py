@@ -1,4 +1,4 @@
-"""By which role people are given privileges: one that exists for exactly this, or a new one; others by name alone."""
+"""The role for an access request: one that exists for exactly this, or a new one; roles of others by name alone."""
 
 from __future__ import annotations
 

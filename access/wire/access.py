@@ -1,4 +1,4 @@
-"""The native wire's bodies of questions about access and their answers, all of them our extension."""
+"""The native wire's bodies of questions about access and of the search, all of them our extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native wire's bodies of grants as code; access.plans.plan_file has the file itself."""
+"""The native wire's bodies of plans, proposals and removals; access.plans.plan_file has the file itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native wire's form of the record of use, our extension."""
+"""The native wire's form of the record of use, and of what jobs report from it, our extension."""
 
 from __future__ import annotations
 

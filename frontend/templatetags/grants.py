@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django import template
 
-from access.plans.apply import Marked, Shown, marked_changes, marked_lines
+from access.plans.apply import DiffLine, Preview, diff_changes, diff_lines
 from access.plans.blast_report import Line, Refused, Side, on_objects, together
 from access.plans.desired import Change
 from access.plans.plan import Planned
@@ -34,17 +34,17 @@ class LineGroup(NamedTuple):
     """Privileges that the same people gain and lose on the same objects, with a line for each kind of these."""
 
     privileges: list[Privilege]
-    lines: list[Marked[Line]]
+    lines: list[DiffLine[Line]]
 
 
 @register.filter
-def lines(planned: Planned | None, before: Shown | None = None) -> list[Marked[Line]]:
+def lines(planned: Planned | None, before: Preview | None = None) -> list[DiffLine[Line]]:
     """What somebody gains or loses, marked where it was shown otherwise before."""
-    return marked_lines(planned.blast if planned else None, before or None)
+    return diff_lines(planned.blast if planned else None, before or None)
 
 
 @register.filter
-def grouped(rows: Sequence[Marked[Line]]) -> list[LineGroup]:
+def grouped(rows: Sequence[DiffLine[Line]]) -> list[LineGroup]:
     """The lines of one privilege and the same people as one, then privileges for which all else is the same."""
     runs = together(rows, lambda each: (each.mark, *each.line.people, each.was and each.was.people))
     alike = together(runs, lambda run: tuple(str((each.line.means, *_but_for_the_privilege(each))) for each in run))
@@ -52,35 +52,35 @@ def grouped(rows: Sequence[Marked[Line]]) -> list[LineGroup]:
 
 
 @register.filter
-def objects(rows: Sequence[Marked[Line]], way: str) -> str:
+def objects(rows: Sequence[DiffLine[Line]], way: str) -> str:
     """What is gained or lost on, in words; `way` is "line.gain", "was.lose" and the like."""
     line, side = map(attrgetter, way.split("."))
     return on_objects((side(line(each)), line(each).kind) for each in rows if line(each))
 
 
 @register.filter
-def changed(planned: Planned | None, before: Shown | None = None) -> list[Marked[Change]]:
+def changed(planned: Planned | None, before: Preview | None = None) -> list[DiffLine[Change]]:
     """The changes of a plan, marked in the same way."""
-    return marked_changes(planned.changes if planned else [], before or None)
+    return diff_changes(planned.changes if planned else [], before or None)
 
 
 @register.filter
-def joined(rows: Sequence[Marked[Change]]) -> list[tuple[Marked[Change], list[Privilege]]]:
+def joined(rows: Sequence[DiffLine[Change]]) -> list[tuple[DiffLine[Change], list[Privilege]]]:
     """Neighbours that differ in their privilege alone as one: the first of them, with the privileges of all."""
     runs = [list(run) for _, run in groupby(rows, _but_for_the_privilege)]
     return [(run[0], [each.line.privilege for each in run if each.line.privilege]) for run in runs]
 
 
-def _but_for_the_privilege(row: Marked[Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+def _but_for_the_privilege(row: DiffLine[Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     line, was = (each._asdict() | {"privilege": None} if each else {} for each in (row.line, row.was))
     return row.mark, line, was
 
 
 @register.filter
-def gain_something(rows: list[Marked[Line]]) -> bool:
+def gain_something(rows: list[DiffLine[Line]]) -> bool:
     return any(each.line.gain.users for each in rows)
 
 
 @register.filter
-def lose_something(rows: list[Marked[Line]]) -> bool:
+def lose_something(rows: list[DiffLine[Line]]) -> bool:
     return any(each.line.lose.users for each in rows)
