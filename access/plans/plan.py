@@ -13,7 +13,6 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 from pydantic import TypeAdapter
-from pydantic_core import to_jsonable_python
 
 from access.plans import blast_radius as blast
 from access.plans.blast_report import BlastRadius
@@ -147,8 +146,8 @@ def store(
     difference = draft.difference
     changes: dict[str, Any] = {"scope": difference.scope.id, "steps": list(map(step_data, difference.steps))}
     if wanted is not None:
-        changes |= {"wanted": wanted, "blast": draft.blast, "holders": draft.holders, **more}
-    changes = to_jsonable_python(changes)
+        changes["wanted"] = _CHANGES.dump_python(list(wanted), mode="json")
+        changes |= {"blast": BLAST.dump_python(draft.blast, mode="json"), "holders": draft.holders, **more}
     token = _store(actor, difference.top.id, changes, draft.fact_id) if difference.steps else None
     return Planned(token, draft.epoch, difference.changes, draft.blast, left)
 
@@ -190,8 +189,8 @@ def _moves(difference: Difference) -> list[blast.Move]:
 
 _PEOPLE = ("assign", "unassign")
 _ENTRIES = TypeAdapter(list[tuple[int, Privilege, Effect, datetime | None, datetime | None]])
-read_changes = TypeAdapter(list[Change]).validate_python
-read_blast = TypeAdapter(BlastRadius).validate_python
+_CHANGES, BLAST = TypeAdapter(list[Change]), TypeAdapter(BlastRadius)
+read_changes, read_blast = _CHANGES.validate_python, BLAST.validate_python
 
 
 def step_data(step: Step) -> dict[str, Any]:
@@ -199,13 +198,17 @@ def step_data(step: Step) -> dict[str, Any]:
     return {
         "role": step.role_id,
         "name": step.name,
-        **{
-            part: [[id, privilege, *given] for id, entries in on.items() for privilege, given in entries.items()]
-            for part, on in (("give", step.give), ("take", step.take))
-        },
+        "give": _entries_data(step.give),
+        "take": _entries_data(step.take),
         **{part: {sort: [*ids.items()] for sort, ids in getattr(step, part).items()} for part in _PEOPLE},
         **({"drop": True} if step.drop else {}),
     }
+
+
+def _entries_data(by_id: dict[int, Entries]) -> list[list[Any]]:
+    rows = [(id, privilege, *given) for id, entries in by_id.items() for privilege, given in entries.items()]
+    stored: list[list[Any]] = _ENTRIES.dump_python(rows, mode="json")
+    return stored
 
 
 def read_steps(row: Plan) -> list[Step]:
