@@ -233,7 +233,8 @@ def _search_one(actor: Actor, metalake: str, text: str, limit: int, exact: bool,
         "user", top, people.listed_users(actor, top).filter(word_begins("user__username", text)), limit
     )
     results.groups += _rows("group", top, people.listed_groups(actor, top).filter(word_begins("name", text)), limit)
-    results.roles += _rows("role", top, _roles(actor, top).filter(word_begins("name", text)), limit)
+    roles = Role.objects.filter(readable(actor, top), word_begins("name", text), parent_id=top.id)
+    results.roles += _rows("role", top, roles, limit)
     granting = _granting(actor, seen)
     if granting:
         results.roles += _carried(actor, top, granting, word_begins("group__role__name", text), limit)
@@ -264,10 +265,6 @@ def _rows(sort: str, top: Located, rows: QuerySet, limit: int) -> list[Result]:
     id, name = _FIELDS[sort]
     some = rows.order_by(name).values_list(id, name)[: limit + 1]
     return [Result(sort, id, name, (top.name,), top.id) for id, name in some]
-
-
-def _roles(actor: Actor, top: Located) -> QuerySet:
-    return Role.objects.filter(readable(actor, top), parent_id=top.id)
 
 
 def _granting(actor: Actor, seen: Seen) -> list[Located]:

@@ -192,7 +192,8 @@ class Standing:
     def _through(self, party: Party, row: GrantRow) -> str:
         """ "Role analysts allows select_table on catalog lake, and mia is in group crew, which holds it." """
         verb = "denies" if row.effect is Effect.DENY else "allows"
-        says = f"Role {self.roles.get(row.role_id, '')} {verb} {row.privilege} on {self.case.named(self._at(row))}"
+        on = self.case.named(self.case.at(row.object_id))
+        says = f"Role {self.roles.get(row.role_id, '')} {verb} {row.privilege} on {on}"
         if row.role_id in party.direct:
             return f"{says}, and {party.whom.name} holds it."
         snapshot = party.actor.policy
@@ -200,9 +201,6 @@ class Standing:
             self.groups.get(id, "") for id in party.actor.groups if row.role_id in snapshot.group_roles.get(id, ())
         ]
         return f"{says}, and {party.whom.name} is in group {names[0]}, which holds it." if names else f"{says}."
-
-    def _at(self, row: GrantRow) -> Located:
-        return self.case.at(row.object_id)
 
 
 def carrier(privilege: Privilege, target: Located) -> Located:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from django.utils import timezone
+from pydantic import TypeAdapter
 
 from authz import operations, policy
 from authz.actor import Actor
@@ -51,11 +52,8 @@ class DormancyReport:
 
     def fields(self) -> dict[str, Any]:
         ids = dict(User.objects.filter(username__in=[name for name, _ in self.people]).values_list("username", "id"))
-        return {
-            "complete_until": self.complete_until,
-            "days": self.days,
-            "object_count": self.object_count,
-            "people_count": self.people_count,
+        counted = {name: value for name, value in vars(self).items() if name not in ("objects", "people")}
+        return counted | {
             "objects_unused": [(id, last and last.isoformat()) for id, last in self.objects],
             "people_unused": [(ids[name], last and last.isoformat()) for name, last in self.people if name in ids],
         }
@@ -77,13 +75,8 @@ class Finding(NamedTuple):
     verdict: str | None = None
     by: int | None = None
 
-    def as_json(self) -> list[Any]:
-        return [*self[:5], self.last and self.last.isoformat(), self.verdict, self.by]
 
-    @classmethod
-    def from_json(cls, stored: Sequence[Any]) -> Finding:
-        role, on, privilege, effect, unused, last, verdict, by = stored
-        return cls(role, on, privilege, effect, unused, _moment(last), verdict, by)
+_FINDINGS = TypeAdapter(list[Finding])
 
 
 @dataclass(frozen=True)
@@ -110,7 +103,7 @@ class ReviewReport:
         return (than.place, than.complete_until) > (self.place, self.complete_until)
 
     def fields(self) -> dict[str, Any]:
-        return vars(self) | {"findings": [each.as_json() for each in self.findings]}
+        return vars(self) | {"findings": _FINDINGS.dump_python(list(self.findings), mode="json")}
 
 
 class DormantObject(NamedTuple):
@@ -186,7 +179,7 @@ def _moment(text: str | None) -> datetime | None:
 
 def findings_in(review: AccessReview, begin: int, end: int) -> list[Shown]:
     """A part of a review, without grants that were taken back since."""
-    some = [Finding.from_json(stored) for stored in review.findings[begin:end]]
+    some = _FINDINGS.validate_python(review.findings[begin:end])
     there = by_ids({id for each in some for id in (each.on, each.by) if id is not None})
     names = dict(Role.objects.filter(pk__in={each.role for each in some}).values_list("pk", "name"))
     rows = Grant.objects.filter(content_object_id__in={each.on for each in some})
