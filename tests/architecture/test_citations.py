@@ -75,3 +75,29 @@ def test_the_index_of_decisions_has_every_page() -> None:
     listed = re.findall(r"\]\(([\w-]+\.md)\)", (DECISIONS / "README.md").read_text(encoding="utf-8"))
     there = sorted(page.name for page in DECISIONS.glob("*.md") if page.name != "README.md")
     assert sorted(listed) == there
+
+
+PAGES = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
+LINK = re.compile(r"\]\(([\w./-]*)(?:#([\w-]+))?\)")
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", CODE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for page in PAGES:
+        for name, anchor in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+            target = page.parent / name if name else page
+            assert target.exists(), f"{page.name}: {name}"
+            assert not anchor or anchor in anchors(target), f"{page.name}: {name}#{anchor}"
+
+
+def test_no_line_of_prose_is_over_160_characters() -> None:
+    """Tables excepted, and lines within code."""
+    for page in [page for page in PAGES if page.name != "CONTRIBUTING.md"]:
+        lines = CODE.sub("", page.read_text(encoding="utf-8")).splitlines()
+        assert not [line for line in lines if len(line) > 160 and not line.startswith("|")], page.name

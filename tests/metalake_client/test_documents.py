@@ -74,7 +74,8 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(page, above.count("\n") + 2, heading, above.rpartition("\n\n")[2], *found.groups())
 
 
-PAGES = [*sorted((REPOSITORY / "docs").rglob("*.md")), REPOSITORY / "CONTRIBUTING.md"]
+EXAMPLES = REPOSITORY / "docs" / "examples.md"  # tests/test_examples.py runs it whole
+PAGES = [*sorted({*(REPOSITORY / "docs").rglob("*.md")} - {EXAMPLES}), REPOSITORY / "CONTRIBUTING.md"]
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 

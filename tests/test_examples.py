@@ -1,4 +1,4 @@
-"""The README's examples, run in order against a real server of their own."""
+"""The examples of docs/examples.md, run in order against a real server of their own; what the README says of make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark import Spark, iceberg_catalog
 
 pytestmark = pytest.mark.slow
 
-README = (REPOSITORY / "README.md").read_text()
+PAGE = (REPOSITORY / "docs" / "examples.md").read_text()
 EXAMPLE = re.compile(r"^```(python|bash|sql)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"(?:#|--) -> (.*)$", re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8090"
@@ -81,7 +81,7 @@ def test_every_example_does_what_it_says(
     glue.client().create_database(DatabaseInput={"Name": "flights"})
     for name in ("airports", "delays"):
         glue.client().create_table(DatabaseName="flights", TableInput={"Name": name, "TableType": "EXTERNAL_TABLE"})
-    examples = EXAMPLE.findall(README)
+    examples = EXAMPLE.findall(PAGE)
     assert len(examples) >= 7
     for language, code in examples:
         here = code.replace(ADDRESS, server.url).replace(METASTORE, metastore.uri)
@@ -102,24 +102,25 @@ def test_every_example_does_what_it_says(
 
 def test_what_needs_more_than_metalake_says_so() -> None:
     """All others run on a machine that has nothing but it."""
-    sections = README.split("\n### ")[1:]
+    sections = PAGE.split("\n## ")[1:]
     needing = [section for section in sections if any(part in section for part in PARTS)]
-    assert len(needing) == 5 and "Five need more than Metalake" in README
+    assert len(needing) == 5 and "Five need more than Metalake" in PAGE
     for section in needing:
         assert section.partition("\n\n")[2].startswith("*Needs "), section[:40]
 
 
 def test_the_clients_have_the_versions_that_run_here() -> None:
-    pinned = (REPOSITORY / "requirements-dev.txt").read_text()
+    pinned, page = ((REPOSITORY / name).read_text() for name in ("requirements-dev.txt", "docs/clients.md"))
     for client, package in CLIENTS.items():
         version = re.search(rf"^{package}(?:\[[\w,-]+\])?==(\S+)", pinned, re.MULTILINE)
-        assert version is not None and f"| {client} | {version[1]}" in README, client
+        assert version is not None and f"| {client} | {version[1]}" in page, client
     spark = re.findall(r"^pyspark==(\S+)", pinned, re.MULTILINE)[0]
     runtime = next(iter(LOCKED["iceberg-spark"])).removesuffix(".jar").rpartition("-")[2]
-    assert f"| Spark with Iceberg | {spark} with {runtime} |" in README
+    assert f"| Spark with Iceberg | {spark} with {runtime} |" in page
 
 
 def test_the_readme_names_only_words_that_make_knows() -> None:
-    words = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
+    readme = (REPOSITORY / "README.md").read_text()
+    words = set(re.findall(r"(?:^|`)make ([a-z-]+)", readme, re.MULTILINE))
     known = set(re.findall(r"^([a-z-]+):.*##", Path(REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     assert words <= known
