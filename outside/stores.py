@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,6 @@ from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.services import commits
 from catalogs.services.alterations import Alteration
 from catalogs.services.pointers import located_now
-from catalogs.services.writes import Locks
 from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore, store_for
 from catalogs.table_stores import (
     NewState,
@@ -101,21 +100,7 @@ class OutsideSchemas(SchemaStore):
     def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
         return schema_places.as_remote(actor, schema, refresh=refresh)
 
-    def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
-        return []  # its intent locks them
-
-    def create(
-        self,
-        actor: Actor,
-        address: Address,
-        comment: str | None,
-        properties: dict[str, str],
-        catalog: Located,
-        *parents: Located,
-    ) -> Callable[[], SchemaRecord]:
-        return partial(self._create, actor, address, comment, properties)
-
-    def _create(self, actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
+    def create(self, actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
         return self.load(actor, schemas.create(actor, address, comment, properties), as_published=True)
 
     def alter(

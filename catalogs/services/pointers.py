@@ -25,7 +25,7 @@ from catalogs.services.alterations import require_enabled
 from catalogs.services.creation_hooks import check_home
 from catalogs.services.free_names import require_free
 from catalogs.services.provider_of import files_of
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Locks, write_located
 from catalogs.table_stores import NewState, Prepared, TableRecord
 from formats.iceberg.table_locations import effective_locations
 from metalake.bulk_insert import insert
@@ -147,7 +147,7 @@ def publish(actor: Actor, address: Address, home: Located, new: NewPointer, meta
         return made
 
     turn, owner = partial(claims.lock_claims, new.files.catalog_id), partial(hold_owner, actor.id)
-    return write_to(actor, locate, act, kind=new.kind, before=turn, after=owner, at=address)
+    return write_located(actor, locate, act, kind=new.kind, before=turn, after=owner, at=address)
 
 
 def _row_of(actor: Actor, home: Located, name: str, new: NewPointer, metadata_location: str) -> Tabular:

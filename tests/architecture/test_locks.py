@@ -36,6 +36,7 @@ HOLDS_NOTHING = {
 WAYS = {
     ("authz/services/change.py", "change"),
     ("catalogs/services/writes.py", "write_to"),
+    ("catalogs/services/writes.py", "write_located"),
     ("outside/intents.py", "_promise"),
     ("catalogs/managed/pointers.py", "_swap"),
     ("catalogs/managed/pointers.py", "_swap_all"),

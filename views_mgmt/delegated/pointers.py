@@ -25,7 +25,7 @@ from catalogs.services.pointers import (
     publish_or_discard,
 )
 from catalogs.services.provider_of import files_of
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Locks, write_located
 from catalogs.table_stores import NewState
 from formats.iceberg.locations import canonical
 from formats.iceberg.table_locations import added_locations, effective_locations
@@ -152,7 +152,7 @@ def _swap(actor: Actor, address: Address, current: ViewRecord, new: NewState, ch
 
     adds = bool(added_locations(current.metadata, new.metadata))
     turn = partial(claims.lock_claims, new.files.catalog_id) if adds else None
-    return write_to(actor, locate, act, kind=Kind.VIEW, before=turn)
+    return write_located(actor, locate, act, kind=Kind.VIEW, before=turn)
 
 
 def note_state(actor: Actor, view: Located, before: ViewRecord, new: NewState, what: str) -> Located:
