@@ -97,7 +97,9 @@ class SchemaStore(Surface):
         """
 
     @abstractmethod
-    def create(self, actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
+    def create(
+        self, actor: Actor, address: Address, catalog: Located, comment: str | None, properties: dict[str, str]
+    ) -> SchemaRecord:
         """Make a schema with its missing parents. Raises Forbidden, Invalid, Unsupported, AlreadyExists."""
 
     @abstractmethod

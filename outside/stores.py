@@ -100,7 +100,9 @@ class OutsideSchemas(SchemaStore):
     def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
         return schema_places.as_remote(actor, schema, refresh=refresh)
 
-    def create(self, actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
+    def create(
+        self, actor: Actor, address: Address, catalog: Located, comment: str | None, properties: dict[str, str]
+    ) -> SchemaRecord:
         return self.load(actor, schemas.create(actor, address, comment, properties), as_published=True)
 
     def alter(

@@ -21,6 +21,7 @@ from metalake.events import gone, record
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
 from metalake.models import Securable
+from metalake.prefetch import ReadAhead
 from providers.remote_objects import Levels, Remote
 
 
@@ -57,16 +58,19 @@ class ManagedSchemas(SchemaStore):
         shown = {"comment": row.comment, "properties": row.properties}
         return Remote(LEVELS.join(self.levels(schema)), shown, kind=Kind.SCHEMA)
 
-    def create(self, actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
+    def create(
+        self, actor: Actor, address: Address, catalog: Located, comment: str | None, properties: dict[str, str]
+    ) -> SchemaRecord:
         """Make the schema with its missing parents, in one transaction.
 
         It takes eight statements at any depth: who calls, policy with catalog, chain, two inserts, audit, history,
         outbox; with row locks as many, since one insert is for several tables there (metalake.bulk_insert).
         """
-        catalog = address.of_catalog()
+        place = address.of_catalog()
         parent = partial(_parent_of_new, address=address, properties=properties)
-        target = Target(catalog, None, Lock.HANGS, check=parent, makes=Kind.SCHEMA, ahead=catalog)
-        return write_to(actor, target, _create, address, comment, properties)
+        target = Target(place, None, Lock.HANGS, check=parent, makes=Kind.SCHEMA, ahead=place)
+        with ReadAhead(place, catalog):
+            return write_to(actor, target, _create, address, comment, properties)
 
     def alter(
         self, actor: Actor, address: Address, schema: Located, alteration: Alteration

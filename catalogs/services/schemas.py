@@ -84,7 +84,7 @@ def create_schema(actor: Actor, address: Address, comment: str | None, propertie
     require_values(properties, kind=Kind.SCHEMA)
     catalog = schema_paths.catalog_at(actor, address)
     places.require_choice(actor, catalog, {}, properties)  # before the name, which may be a hidden schema's
-    return store_for(catalog, Kind.SCHEMA).create(actor, address, comment, properties)
+    return store_for(catalog, Kind.SCHEMA).create(actor, address, catalog, comment, properties)
 
 
 def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:
