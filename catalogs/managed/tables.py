@@ -14,13 +14,14 @@ from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.lookup import find
 from catalogs.managed.pointers import ManagedPointers
 from catalogs.models import Table
-from catalogs.services import commits, shared_folders
 from catalogs.services import purge as purging
+from catalogs.services import shared_folders
 from catalogs.services.alterations import event, require_enabled
 from catalogs.services.cascade import remove
+from catalogs.services.commits import commit, native_change
 from catalogs.services.free_names import require_free_for_rename
-from catalogs.services.pointers import as_home, current_record, find_table
 from catalogs.services.renames import rename_row
+from catalogs.services.resolution import as_home, find_table
 from catalogs.services.writes import Locks, write_to
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
 from formats.iceberg import metadata_json
@@ -54,7 +55,7 @@ class ManagedTables(TableStore):
         return LeafListing()
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
-        return current_record(table)
+        return self.pointers.current(actor, table)
 
     def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
         pass
@@ -83,10 +84,10 @@ class ManagedTables(TableStore):
         schema, spec, order, properties = to_iceberg(asked)
         location = properties.pop("location", None)
         draft = TableDraft(schema, spec, order, properties, location)
-        return self.pointers.create(actor, address, home, draft, stage=False)
+        return self.pointers.create(actor, address, home, draft)
 
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        return commits.commit_to(actor, address, table, commits.native_plan(updates))
+        return commit(actor, address, table, native_change(updates))
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
         name, moves = target.leaf or "", source.schema != target.schema

@@ -14,7 +14,7 @@ from catalogs.lookup import by_id, find
 from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import reserved_denies, reserved_places
 from catalogs.services.alterations import event, require_enabled
-from catalogs.services.pointers import find_table
+from catalogs.services.resolution import find_table
 from catalogs.services.writes import Locks, write_to
 from catalogs.stores import store_for
 from formats.iceberg.live_files import live_files

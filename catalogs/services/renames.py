@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from authz.actor import Actor
-from catalogs.services.pointers import located_now
+from catalogs.services.resolution import located_now
 from metalake.events import event_of, record, stands
 from metalake.full_names import dotted
 from metalake.lineage import Located

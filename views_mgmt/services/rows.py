@@ -11,8 +11,8 @@ from catalogs.services import resolution
 from catalogs.services.alterations import event, require_enabled
 from catalogs.services.cascade import remove
 from catalogs.services.free_names import require_free_for_rename
-from catalogs.services.pointers import as_home
 from catalogs.services.renames import rename_row
+from catalogs.services.resolution import as_home
 from catalogs.services.writes import Locks, write_to
 from catalogs.stores import offers_of
 from metalake.events import gone, record
