@@ -17,9 +17,9 @@ from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import free_names as naming
 from catalogs.services import places, resolution, schema_paths
-from catalogs.services.pointers import as_home
 from catalogs.services.provider_of import provider_at
 from catalogs.services.renames import rename_row
+from catalogs.services.resolution import as_home
 from catalogs.services.writes import hold_each
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.full_names import dotted

@@ -12,11 +12,11 @@ from authz.locks import Lock
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.managed.pointers import ManagedPointers
 from catalogs.models import Table
-from catalogs.services import commits, shared_folders
 from catalogs.services import purge as purging
+from catalogs.services import shared_folders
 from catalogs.services.alterations import event
 from catalogs.services.cascade import remove
-from catalogs.services.pointers import current_record
+from catalogs.services.commits import commit, native_change
 from catalogs.services.renames import rename, to_rename
 from catalogs.services.writes import Target, Write, write_to
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
@@ -50,7 +50,7 @@ class ManagedTables(TableStore):
         return LeafListing()
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
-        return current_record(table)
+        return self.pointers.current(actor, table)
 
     def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
         pass
@@ -79,10 +79,10 @@ class ManagedTables(TableStore):
         schema, spec, order, properties = to_iceberg(asked)
         location = properties.pop("location", None)
         draft = TableDraft(schema, spec, order, properties, location)
-        return self.pointers.create(actor, address, home, draft, stage=False)
+        return self.pointers.create(actor, address, home, draft)
 
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        return commits.commit_to(actor, address, table, commits.native_plan(updates))
+        return commit(actor, address, table, native_change(updates))
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
         return write_to(actor, to_rename(source, target), rename, target.leaf or "")

@@ -15,7 +15,6 @@ from authz.operations import FAMILIES, OPERATIONS
 from authz.services.authority import may_lift, require
 from authz.services.change import enter
 from catalogs.services import resolution, schema_paths
-from catalogs.services.pointers import meet_home
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address, address_in
@@ -59,7 +58,7 @@ def _reach(actor: Actor, asked: str, ident: Address) -> None:
 
 
 def _create(actor: Actor, asked: str, ident: Address) -> None:
-    meet_home(actor, ident, OPERATIONS[asked])
+    resolution.meet_home(actor, ident, OPERATIONS[asked])
 
 
 def _commit(actor: Actor, asked: str, ident: Address) -> None:
@@ -76,7 +75,7 @@ def _commit(actor: Actor, asked: str, ident: Address) -> None:
 
 def _may_create(actor: Actor, ident: Address) -> bool:
     try:
-        meet_home(actor, ident)
+        resolution.meet_home(actor, ident)
     except MetalakeError:
         return False
     return True

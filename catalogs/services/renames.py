@@ -10,7 +10,7 @@ from authz.operations import OPERATIONS
 from authz.services import ownership_rules
 from catalogs.services.creation_hooks import check_home
 from catalogs.services.free_names import require_free_for_rename
-from catalogs.services.pointers import located_now
+from catalogs.services.resolution import located_now
 from catalogs.services.writes import Target, Write
 from metalake.events import event_of, record, stands
 from metalake.full_names import dotted

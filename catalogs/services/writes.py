@@ -17,7 +17,7 @@ from django.db import connection
 from authz import policy
 from authz.actor import Actor
 from authz.locks import Lock, hold, hold_owner
-from authz.operations import Operation
+from authz.operations import OPERATIONS, Operation
 from authz.transactions import Stale, write
 from catalogs import lookup
 from catalogs.lookup import refreshed_at
@@ -80,9 +80,11 @@ class Target:
         return self.locate(actor)[0][0]
 
 
-def new_in_schema(address: Address, operation: Operation, home: Located) -> Target:
+def new_in_schema(address: Address, kind: Kind, home: Located) -> Target:
     """The schema that is to hold a new object; `home` is the one that was found before."""
-    return Target(address.of_schema(), operation, Lock.HANGS, check=check_home, id=home.id, makes=address.leaf_kind)
+    return Target(
+        address.of_schema(), OPERATIONS[f"create_{kind}"], Lock.HANGS, check=check_home, id=home.id, makes=kind
+    )
 
 
 @dataclass(frozen=True)
@@ -169,39 +171,3 @@ def hold_each(locks: Locks) -> None:
     """Lock rows in the given order, containers first; neighbours with the same lock by order of id."""
     for lock, some in groupby(locks, key=itemgetter(1)):
         hold(lock, *(each.id for each, _ in some))
-
-
-def write_located(
-    actor: Actor,
-    locate: Callable[[Actor], Locks],
-    act: Callable[..., T],
-    *,
-    kind: str,
-    before: Callable[[], object] | None = None,
-    after: Callable[[], object] | None = None,
-    at: Address | None = None,
-) -> T:
-    """As `write_to`, with a function that finds the rows; `before` and `after` take further locks."""
-    locked_ids: list[int] | None = None
-    latest = actor
-
-    def holds() -> None:
-        nonlocal locked_ids
-        locks = locate(latest)
-        if before is not None:
-            before()
-        hold_each(locks)
-        if after is not None:
-            after()
-        locked_ids = [each.id for each, _ in locks]
-
-    def run(actor: Actor) -> T:
-        nonlocal latest
-        latest = actor  # with rights as of now, so that the next attempt locates with the same rights
-        targets = [each for each, _ in locate(actor)]
-        if locked_ids is not None and [each.id for each in targets] != locked_ids:
-            raise Stale
-        return act(actor, *targets)
-
-    locks = holds if connection.features.has_select_for_update else None
-    return write(actor, run, holds=locks, kind=kind, refresh=partial(refreshed_at, at) if at else None)

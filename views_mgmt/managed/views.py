@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 
-from authz import operations
 from authz.actor import Actor
 from authz.callers.accounts import account_of
 from catalogs.leaf_stores import LeafDescription, LeafListing
@@ -20,44 +19,19 @@ from formats.iceberg.column_names import CASE_TWINS, require_no_twins
 from formats.iceberg.forbidden_properties import check_limits
 from formats.native.outlines import outline_native
 from formats.native.view_definition import SecurityMode, ViewDefinition
-from metalake.errors import Unsupported
 from metalake.events import record, stands
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
 from views_mgmt import versions
 from views_mgmt.services import definer, rows
-from views_mgmt.stores import Plan, ViewDraft, ViewPointers, ViewRecord, ViewStore
-
-
-class NoPointers(ViewPointers):
-    """Views of a catalog that is no Iceberg catalog: the Iceberg wire neither shows nor makes any."""
-
-    def create(self, actor: Actor, address: Address, home: Located, draft: ViewDraft) -> ViewRecord:
-        raise self._refusal()
-
-    def register(self, actor: Actor, address: Address, home: Located, location: str) -> ViewRecord:
-        raise self._refusal()
-
-    def replace(
-        self, actor: Actor, address: Address, view: Located, requirements: Sequence[Any], updates: Sequence[Any]
-    ) -> ViewRecord:
-        raise view.missing()
-
-    def read(self, record: ViewRecord) -> ViewRecord:
-        raise record.view.missing()
-
-    def _refusal(self) -> Unsupported:
-        return Unsupported(
-            "This catalog keeps no Iceberg views: create the view over the native API, or in an Iceberg catalog.",
-            kind=Kind.VIEW,
-        )
+from views_mgmt.stores import Plan, ViewRecord, ViewStore
 
 
 class ManagedViews(ViewStore):
     """All of a view is its latest version's row."""
 
-    pointers = NoPointers()
+    pointers = None
     renames_with_changes = True
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
@@ -88,7 +62,7 @@ class ManagedViews(ViewStore):
         check_limits(wanted.properties)
         _require_columns(home, wanted.columns)
         whole = replace(wanted, security_mode=wanted.security_mode or SecurityMode.DEFINER)
-        target = new_in_schema(address, operations.CREATE_VIEW, home)
+        target = new_in_schema(address, Kind.VIEW, home)
         return write_to(actor, target, _create, rows.name_in(home, address.leaf or ""), whole)
 
     def alter(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from authz import operations, policy
+from authz import operations
 from authz.actor import Actor
 from authz.locks import Lock
 from catalogs import lookup
 from catalogs.services import renames, resolution
-from catalogs.services.alterations import event, require_enabled
+from catalogs.services.alterations import event
 from catalogs.services.cascade import remove
-from catalogs.services.pointers import as_home
-from catalogs.services.writes import Locks, Target, Write, write_to
+from catalogs.services.writes import Target, Write, write_to
 from catalogs.stores import offers_of
 from metalake.events import gone, record
 from metalake.kinds import Kind
@@ -29,18 +28,6 @@ def name_in(home: Located, name: str) -> str:
 def view_at(actor: Actor, address: Address) -> Located:
     """The view of an address that has a row, in a transaction: no other system is asked. Raises NotFound."""
     return resolution.of_kind(actor, lookup.find(actor, address), Kind.VIEW)
-
-
-def locate_for_rename(actor: Actor, source: Address, target: Address) -> Locks:
-    """The target's schema and the view, after checking the rights to rename it, or to move it there."""
-    fresh, moves = view_at(actor, source), source.schema != target.schema
-    # Before the target is looked up, so that only who may move the view learns whether it exists.
-    policy.require(actor, operations.MOVE_VIEW if moves else operations.ALTER_VIEW, fresh)
-    require_enabled(fresh)
-    home = lookup.find(actor, target.of_schema())
-    if moves:
-        as_home(actor, home, operations.CREATE_VIEW)
-    return [(home, Lock.HANGS), (fresh, Lock.MOVES)]
 
 
 def to_alter(address: Address, target: Address | None) -> Sequence[Target]:
