@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from catalogs.services.claims import require_unclaimed
 from catalogs.table_stores import TableRecord
@@ -12,8 +12,6 @@ from metalake.kinds import Kind
 from outside.tables import ExternalTable
 from outside.write_helpers import require_own
 from providers.metadata_files import MetadataFiles
-
-T = TypeVar("T")
 
 
 def record_of(table: ExternalTable) -> TableRecord:

@@ -101,7 +101,7 @@ class OutsidePointers(PointerStore[R, D]):
         return self.make(actor, address, home, defined, location)
 
     def make(self, actor: Actor, address: Address, home: Located, defined: Defined, location: str | None = None) -> R:
-        # The event of a registered table is that of one created, as it was before views had one of their own.
+        # A table that is registered outside is recorded as created.
         fact = "registered" if location is not None and self.kind is Kind.VIEW else "created"
         states_of = partial(self.states_of, actor, home, location)
         made = creation.make(actor, address, home, defined, self.kind, states_of=states_of, fact=fact)

@@ -29,7 +29,8 @@ def commit(actor: Actor, address: Address, located: Located, change: Change[R], 
     """Change a table or view, from `current` first, if given; after a lost race, again from the new state.
 
     Raises Conflict if a requirement fails or others win COMMIT_ATTEMPTS times, OutcomeUnknown if the commit's answer is
-    lost, NotFound for an object that is not Iceberg's.
+    lost, NotFound for an object that is not Iceberg's. Source: Iceberg REST specification, "CommitTableRequest" and
+    "CommitViewRequest".
     """
     for _ in range(COMMIT_ATTEMPTS):
         policy.require(actor, change.operation, located)

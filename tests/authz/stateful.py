@@ -79,8 +79,7 @@ class Twin(Mirror):
             store = files_of(home)
             place = f"{store.warehouse}/{uuid}"
             metadata = {"table-uuid": str(uuid), "location": place}
-            location = f"{place}/metadata/1.json"
-            new = NewState(store, metadata, location, b"")
+            new = NewState(store, metadata, f"{place}/metadata/1.json", b"")
             return ManagedTables.pointers.publish(actor, ident, home, new, "created").published
 
         self.step(

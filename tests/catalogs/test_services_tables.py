@@ -108,9 +108,8 @@ def test_a_lost_race_leaves_the_claims_as_they_were(actor: Actor, monkeypatch: p
     stale = {"type": "assert-ref-snapshot-id", "ref": "gone", "snapshot-id": 1}
     plans = iter([[read_before], [stale]])
     with pytest.raises(Conflict):
-        table = before.published
         change = commits.planned_change(lambda _: (next(plans), [set_location(f"{warehouse()}/two")]))
-        commits.commit(actor, at("t"), table, change)
+        commits.commit(actor, at("t"), before.published, change)
     assert claims("t") == [f"{warehouse()}/one"]
 
 
