@@ -237,17 +237,12 @@ class RowPointers(PointerStore[R, D]):
         Finds each again under its row lock, though it was found, and the rights checked, when it was read. Raises
         Raced, which undoes all.
         """
-
-        def holds() -> None:
-            if any(adds_places(commit) for commit in commits):
-                claims.lock_claims(commits[0].new.files.catalog_id)
-            hold(Lock.CHANGES, *(commit.current.published.id for commit in commits))
-
-        def act(actor: Actor) -> list[Located]:
-            return [self.move(actor, self._changeable(actor, commit), commit) for commit in commits]
-
         alone = partial(refreshed_at, commits[0].address) if len(commits) == 1 else None
-        return write(actor, act, holds=holds, kind=self.kind, refresh=alone)
+        move_each = partial(self._move_each, commits=commits)
+        return write(actor, move_each, holds=partial(_hold, commits), kind=self.kind, refresh=alone)
+
+    def _move_each(self, actor: Actor, commits: Sequence[PreparedCommit[R]]) -> list[Located]:
+        return [self.move(actor, self._changeable(actor, commit), commit) for commit in commits]
 
     def _changeable(self, actor: Actor, commit: PreparedCommit[R]) -> Located:
         fresh = self.find_again(actor, commit)
@@ -292,6 +287,12 @@ class ManagedPointers(RowPointers[TableRecord, TableDraft], TablePointers):
 
     def require_claims(self, table: Located) -> None:
         pass
+
+
+def _hold(commits: Sequence[PreparedCommit[Any]]) -> None:
+    if any(adds_places(commit) for commit in commits):
+        claims.lock_claims(commits[0].new.files.catalog_id)
+    hold(Lock.CHANGES, *(commit.current.published.id for commit in commits))
 
 
 def move_pointer(actor: Actor, model: type[Tabular], fresh: Located, current: Pointed, new: NewState) -> None:

@@ -29,6 +29,7 @@ from metalake.outbox import NotHere
 from views_mgmt.delegated.pointers import DelegatedPointers, note_state
 from views_mgmt.models import View
 from views_mgmt.services import definer
+from views_mgmt.stores import ViewRecord
 
 
 def note(securable_ids: Sequence[int]) -> None:
@@ -61,17 +62,18 @@ def _is_done(view: Located) -> bool:
     if metadata is current.metadata:
         return True
     new = NewState(files, metadata, *files.write(metadata, current.metadata_location))
-
-    def act(actor: Actor) -> None:
-        fresh = by_id(view.id)
-        if fresh is None:
-            raise Raced
-        move_pointer(actor, View, fresh, current, new)
-        note_state(actor, fresh, current, new, "view.altered")
-
+    move = partial(_move, view=view, current=current, new=new)
     try:
         with discard_on_failure([new]):
-            write(system_actor(), act, holds=partial(hold_each, [(view, Lock.CHANGES)]), kind=Kind.VIEW)
+            write(system_actor(), move, holds=partial(hold_each, [(view, Lock.CHANGES)]), kind=Kind.VIEW)
     except Raced:
         return False
     return True
+
+
+def _move(actor: Actor, view: Located, current: ViewRecord, new: NewState) -> None:
+    fresh = by_id(view.id)
+    if fresh is None:
+        raise Raced
+    move_pointer(actor, View, fresh, current, new)
+    note_state(actor, fresh, current, new, "view.altered")
