@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from functools import reduce
+from operator import and_, or_
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -36,45 +38,65 @@ Condition = tuple[str, list[Any]]
 EVERYTHING, NOTHING = Showing(is_all=True), Showing(is_none=True)
 
 
+class Term(NamedTuple):
+    """That a column has this value, or one of these; with `is_not`, none of them."""
+
+    column: str
+    values: int | Collection[int] | QuerySet
+    is_not: bool = False
+
+
+def _owning(actor: Actor) -> list[Term]:
+    groups = [Term("owner_group_id", actor.groups)] if actor.groups else []
+    return [Term("owner_user_id", actor.id), *groups]
+
+
+def _ways(actor: Actor, showing: Showing) -> list[list[Term]]:
+    """The rule of lists: a row is shown if all terms of one of these ways hold for it.
+
+    The actor owns it, or one of the privileges is in effect on it (docs/authorization.md, rule 2).
+    """
+    ways = [[term] for term in _owning(actor)]
+    for privilege, is_allowed in showing.by:
+        way = [] if is_allowed else [Term("id", carrying(actor, privilege, Effect.ALLOW))]
+        denied = carrying(actor, privilege, Effect.DENY)
+        ways.append([*way, Term("id", denied, is_not=True)] if denied != [] or is_allowed else way)
+    return ways
+
+
 def owned(actor: Actor) -> Q:
-    return Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups) if actor.groups else Q(owner_user_id=actor.id)
+    return reduce(or_, map(_as_q, _owning(actor)))
+
+
+def matching(actor: Actor, showing: Showing) -> Q:
+    """A filter for the rows that are shown, of those that are neither shown all nor hidden all."""
+    return reduce(or_, (reduce(and_, map(_as_q, way)) for way in _ways(actor, showing)))
+
+
+def _as_q(term: Term) -> Q:
+    column = "pk" if term.column == "id" else term.column
+    is_so = Q((column, term.values)) if isinstance(term.values, int) else Q((f"{column}__in", term.values))
+    return ~is_so if term.is_not else is_so
 
 
 def shown(actor: Actor, showing: Showing, rows: QuerySet) -> QuerySet:
     if showing.is_all:
         return rows
-    return rows.none() if showing.is_none else rows.filter(owned(actor) | effective(actor, showing))
+    return rows.none() if showing.is_none else rows.filter(matching(actor, showing))
 
 
-def effective(actor: Actor, showing: Showing) -> Q:
-    """A filter for the rows on which one of the privileges is in effect."""
-    wanted = Q(pk__in=[])
-    for privilege, is_allowed in showing.by:
-        not_denied = ~carrying(actor, privilege, Effect.DENY)
-        wanted |= not_denied if is_allowed else carrying(actor, privilege, Effect.ALLOW) & not_denied
-    return wanted
-
-
-def carrying(actor: Actor, privilege: Privilege, effect: Effect) -> Q:
-    """A filter for the rows that carry such a grant themselves: by ids if they are few, which databases plan best."""
-    ids = carriers(actor, privilege, effect)
-    if ids is None:
-        return Q(pk__in=_granted(actor, privilege, effect).values("content_object_id"))
-    return Q(pk__in=ids)
+def carrying(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | QuerySet:
+    """The ids of the rows that carry such a grant themselves: listed if they are few, which databases plan best."""
+    if (ids := carriers(actor, privilege, effect)) is not None:
+        return ids
+    about = {"permission__codename": privilege.value, "effect": effect.value}
+    rows = Grant.objects.filter(in_force(actor.moment), group__role__in=_roles(actor, effect), **about)
+    return rows.values("content_object_id")
 
 
 def carriers(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | None:
     """The ids of the objects that carry such a grant themselves; None if there are too many to name."""
     return actor.policy.carrying(_roles(actor, effect), snapshot.mask_of(privilege, effect), actor.now)
-
-
-def _granted(actor: Actor, privilege: Privilege, effect: Effect) -> QuerySet[Grant]:
-    return Grant.objects.filter(
-        in_force(actor.moment),
-        group__role__in=_roles(actor, effect),
-        permission__codename=privilege.value,
-        effect=effect.value,
-    )
 
 
 def _roles(actor: Actor, effect: Effect) -> tuple[int, ...]:
@@ -83,24 +105,13 @@ def _roles(actor: Actor, effect: Effect) -> tuple[int, ...]:
 
 def condition_of(actor: Actor, showing: Showing) -> Condition | None:
     """The filter of `shown` as a condition of SQL with its parameters; None if there are too many ids to name."""
-    if showing.is_all:
-        return "TRUE", []
-    if showing.is_none:
-        return "FALSE", []
-    ways, parameters = ["owner_user_id = %s"], [actor.id]
-    if actor.groups:
-        ways.append(_is_one_of("owner_group_id"))
-        parameters.append(_listed(actor.groups))
-    for privilege, is_allowed in showing.by:
-        allowed = () if is_allowed else carriers(actor, privilege, Effect.ALLOW)
-        denied = carriers(actor, privilege, Effect.DENY)
-        if allowed is None or denied is None:
-            return None
-        lists = [] if is_allowed else [(_is_one_of("id"), allowed)]
-        lists += [("NOT " + _is_one_of("id"), denied)] if denied else []
-        ways.append("(" + " AND ".join(text for text, _ in lists) + ")" if lists else "TRUE")
-        parameters += [_listed(ids) for _, ids in lists]
-    return f"({' OR '.join(ways)})", parameters
+    if showing.is_all or showing.is_none:
+        return "FALSE" if showing.is_none else "TRUE", []
+    ways = _ways(actor, showing)
+    if any(isinstance(term.values, QuerySet) for way in ways for term in way):
+        return None
+    text = " OR ".join(f"({' AND '.join(_as_sql(term)[0] for term in way)})" for way in ways)
+    return f"({text})", [_as_sql(term)[1] for way in ways for term in way]
 
 
 def steps_below(actor: Actor, lineage: str) -> Condition | None:
@@ -115,21 +126,20 @@ def steps_below(actor: Actor, lineage: str) -> Condition | None:
     # or by owner is the better one.
     rest = f"substr(lineage, {len(lineage) + 2})"
     step = f"CAST({rest} AS INTEGER)" if connection.vendor == "sqlite" else f"split_part({rest}, '/', 1)::bigint"
-    bounds = [f"{lineage}/", f"{lineage}0"]
-    ways = [("owner_user_id = %s AND lineage > %s AND lineage < %s", actor.id)]
-    if actor.groups:
-        ways.append((f"{_is_one_of('owner_group_id')} AND lineage > %s AND lineage < %s", _listed(actor.groups)))
+    inside, by_expression = "lineage > %s AND lineage < %s", "lineage || '' > %s AND lineage || '' < %s"
+    ways = [(_as_sql(term), inside) for term in _owning(actor)]
     if granted:
-        ways.append((f"{_is_one_of('id')} AND lineage || '' > %s AND lineage || '' < %s", _listed(granted)))
-    below = [f"SELECT {step} FROM metalake_securable WHERE {way} AND kind = 'schema'" for way, _ in ways]  # noqa: S608
-    return f"id IN ({' UNION ALL '.join(below)})", [each for _, given in ways for each in (given, *bounds)]
+        ways.append((_as_sql(Term("id", granted)), by_expression))
+    below = [f"SELECT {step} FROM metalake_securable WHERE {way} AND {at} AND kind = 'schema'" for (way, _), at in ways]  # noqa: S608
+    parameters = [each for (_, given), _ in ways for each in (given, f"{lineage}/", f"{lineage}0")]
+    return f"id IN ({' UNION ALL '.join(below)})", parameters
 
 
-def _is_one_of(column: str) -> str:
-    """A condition on a list of any length that is one parameter, so that the text stays the same."""
+def _as_sql(term: Term) -> tuple[str, Any]:
+    """A condition, and its one parameter, also for a list of any length, so that the text stays the same."""
+    column, values, is_not = term
+    if isinstance(values, int):
+        return f"{column} = %s", values
     is_sqlite = connection.vendor == "sqlite"
-    return f"{column} IN (SELECT value FROM json_each(%s))" if is_sqlite else f"{column} = ANY(%s)"  # noqa: S608
-
-
-def _listed(ids: Collection[int]) -> Any:
-    return json.dumps(list(ids)) if connection.vendor == "sqlite" else list(ids)
+    text = f"{column} IN (SELECT value FROM json_each(%s))" if is_sqlite else f"{column} = ANY(%s)"  # noqa: S608
+    return f"NOT {text}" if is_not else text, json.dumps(list(values)) if is_sqlite else list(values)

@@ -278,14 +278,15 @@ def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QueryS
     showing = shows_schemas(actor, lineage)
     if showing.is_all or showing.is_none:
         return filters.shown(actor, showing, schemas)
-    loadable = filters.owned(actor) | filters.effective(actor, showing)
     owned = Securable.objects.filter(
         filters.owned(actor),
         kind=Kind.SCHEMA,
         lineage__gt=Concat(OuterRef("lineage"), Value("/")),
         lineage__lt=Concat(OuterRef("lineage"), Value("0")),
     )
-    return schemas.filter(loadable | Exists(owned) | Q(pk__in=_steps_to_granted(actor, lineage)))
+    return schemas.filter(
+        filters.matching(actor, showing) | Exists(owned) | Q(pk__in=_steps_to_granted(actor, lineage))
+    )
 
 
 def is_path(actor: Actor, lineage: Lineage) -> bool:
@@ -307,7 +308,7 @@ def _showing(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> S
 def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
     """The ids of an object's children that are, or lie above, a schema with an effective grant of USE_SCHEMA."""
     depth = len(lineage.nodes)
-    carrying = filters.carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW)
+    carrying = Q(pk__in=filters.carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW))
     granted = Securable.objects.filter(below(lineage_text(lineage)), carrying, kind=Kind.SCHEMA)
     steps = set()
     for text in granted.values_list("lineage", flat=True):

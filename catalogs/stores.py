@@ -7,7 +7,7 @@ open meanwhile. The offer of the catalog's provider decides which one is used (`
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -29,7 +29,6 @@ from providers.remote_objects import Levels, Remote
 
 if TYPE_CHECKING:
     from catalogs.services.alterations import Alteration
-    from catalogs.services.writes import Locks
 
 # Schemas
 
@@ -98,26 +97,10 @@ class SchemaStore(Surface):
         """
 
     @abstractmethod
-    def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
-        """The existing parents that `create` needs locked in the caller's transaction.
-
-        Raises Forbidden, Invalid, Unsupported, AlreadyExists.
-        """
-
-    @abstractmethod
     def create(
-        self,
-        actor: Actor,
-        address: Address,
-        comment: str | None,
-        properties: dict[str, str],
-        catalog: Located,
-        *parents: Located,
-    ) -> Callable[[], SchemaRecord]:
-        """Make a schema with its missing parents, in the caller's transaction or in the returned function.
-
-        The caller calls that function after the transaction; it returns the schema.
-        """
+        self, actor: Actor, address: Address, catalog: Located, comment: str | None, properties: dict[str, str]
+    ) -> SchemaRecord:
+        """Make a schema with its missing parents. Raises Forbidden, Invalid, Unsupported, AlreadyExists."""
 
     @abstractmethod
     def alter(

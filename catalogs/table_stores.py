@@ -7,17 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
+from uuid import UUID
 
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafListing, LeafStore
+from catalogs.pointer_stores import PointerStore, now_ms
+from formats.iceberg import builder
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
-from metalake.errors import Unsupported
 from metalake.interfaces import Surface
-from metalake.kinds import Kind
 from metalake.lineage import Address, Located
-from providers.metadata_files import PARSED, MetadataFiles
+from providers.metadata_files import PARSED
 
 Json = dict[str, Any]
 
@@ -32,13 +33,24 @@ class TableDraft:
     properties: dict[str, str]
     location: str | None = None
 
+    def metadata(self, uuid: UUID, location: str) -> Json:
+        return builder.new_table_metadata(
+            table_uuid=str(uuid),
+            location=location,
+            schema=self.schema,
+            partition_spec=self.partition_spec,
+            sort_order=self.sort_order,
+            properties=self.properties,
+            now_ms=now_ms(),
+        )
+
 
 @dataclass(frozen=True)
 class TableRecord:
     """A table as its store had it at one moment.
 
     `metadata_location` is None for a table that is only staged or in another format than Iceberg; `content` is the
-    metadata file once `PointerStore.read` has read it. `taken_at` is when an outside system was asked, None for a
+    metadata file once `TablePointers.read` has read it. `taken_at` is when an outside system was asked, None for a
     managed table; `entry` is for the table's own store.
     """
 
@@ -81,77 +93,24 @@ class PartitionStore(Surface):
         """Drop a partition; why files stay that its system would have deleted, or None. Raises NotFound."""
 
 
-@dataclass(frozen=True)
-class NewState:
-    """The result of a commit: metadata that was written to `location` as `content`."""
-
-    files: MetadataFiles
-    metadata: Json
-    location: str
-    content: bytes
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A table's new state, written and not published, with the state that it was made from."""
-
-    pointers: PointerStore
-    address: Address
-    current: TableRecord
-    new: NewState
-
-
-class PointerStore(Surface):
-    """Tables that are a pointer to an Iceberg metadata file; we write the files, wherever the pointer is stored."""
-
-    commits_together: ClassVar[bool] = False
-    """Whether the pointers of several tables can be moved at once."""
+class TablePointers(PointerStore[TableRecord, TableDraft]):
+    """Tables that are a pointer to an Iceberg metadata file."""
 
     @abstractmethod
-    def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
-        """Make a table in a schema; with `stage` it is only described, not stored."""
+    def stage(self, actor: Actor, address: Address, home: Located, draft: TableDraft) -> TableRecord:
+        """Describe a table that a commit is to make; nothing is stored, but its folders are made."""
 
     @abstractmethod
     def create_from(self, actor: Actor, address: Address, home: Located, metadata: Json) -> TableRecord:
         """Make a table from the metadata at the end of a staged creation. Raises AlreadyExists."""
 
     @abstractmethod
-    def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
-        """Make a table from an existing metadata file."""
-
-    @abstractmethod
     def read(self, record: TableRecord) -> TableRecord:
         """The record with its metadata. Raises NotFound for a table in another format."""
 
     @abstractmethod
-    def files(self, record: TableRecord) -> MetadataFiles:
-        """The metadata files of the table, to read and write."""
-
-    @abstractmethod
-    def require_places(self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: Json) -> None:
-        """Raise Forbidden for places in new metadata that are new to the table and that it may not use."""
-
-    @abstractmethod
-    def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
-        """Point the table to its new state; None if it is not in its `current` state any more.
-
-        The new file is removed unless the table points to it, or may do so: then OutcomeUnknown is raised.
-        """
-
-    def swap_all(self, actor: Actor, states: Sequence[Prepared]) -> bool:
-        """Point all these tables to their new states, or none; whether they were in their `current` states still.
-
-        New files are removed as by `swap`. Raises Unsupported unless it `commits_together`.
-        """
-        raise Unsupported("These tables are committed one at a time.", kind=Kind.TABLE)
-
-    @abstractmethod
     def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:
         """Where tables of a schema with these properties go that name no place, if it is known."""
-
-    @abstractmethod
-    def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
-        """The table as it is after a lost race. Raises NotFound."""
 
     @abstractmethod
     def require_claims(self, table: Located) -> None:
@@ -166,7 +125,7 @@ class TableStore(LeafStore):
 
     @property
     @abstractmethod
-    def pointers(self) -> PointerStore: ...
+    def pointers(self) -> TablePointers: ...
 
     @abstractmethod
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing: ...

@@ -17,7 +17,7 @@ class Surface(ABC):  # noqa: B024 (the interfaces that extend it have the member
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        required = {name for parent in cls.__mro__ for name, member in vars(parent).items() if _is_abstract(member)}
+        required = [name for name in dir(cls) if _is_abstract(getattr(cls, name, None))]
         if len(required) > LARGEST:
             raise TypeError(f"{cls.__name__} requires {len(required)} members; divide it: {LARGEST} are the most.")
 

@@ -107,7 +107,7 @@ def carry_creation(
     """
 
     def decide(actor: Actor) -> Draft:
-        fresh = recheck(actor, home, operations.OPERATIONS[f"create_{kind}"])
+        fresh = recheck(actor, home, operations.create_of(kind))
         naming.require_free(fresh, name, kind)
         draft = _creation(fresh, kind, name, place, arguments(actor, fresh))
         return replace(draft, arguments={**draft.arguments, **(more or {})})

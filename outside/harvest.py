@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
@@ -21,7 +20,7 @@ from django.utils import timezone
 from authz.actor import Actor, system_actor
 from catalogs.models import HarvestedPart, Mirror, RefreshRun
 from catalogs.services.provider_of import provider_at
-from catalogs.services.writes import write_to
+from catalogs.services.writes import Target, Write, write_to
 from metalake import leases
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.kinds import Kind
@@ -63,29 +62,28 @@ class Delivery:
 
     def write(self, act: Callable[[RefreshRun, Located, Provider], None]) -> RefreshRun:
         """Run `act` in a transaction that checks the rights and the turn; the run after it. Raises Conflict."""
-
-        def run_it(actor: Actor, located: Located) -> RefreshRun:
-            run = self.run_in(located)
-            act(run, located, provider_at(located))
-            return run
-
         with self.in_its_turn():
-            return write_to(self.actor, self._locate, run_it, kind=Kind.CATALOG)
+            return write_to(self.actor, self._target, self._write, act)
+
+    def _write(self, write: Write, act: Callable[[RefreshRun, Located, Provider], None]) -> RefreshRun:
+        run = self.run_in(write.located)
+        act(run, write.located, write.provider)
+        return run
 
     def check(self) -> tuple[RefreshRun, Located, Provider]:
         """The same for work that waits for the outside system, in no transaction."""
-        located = self._locate(self.actor)[0][0]
+        located = self._target.permitted(self.actor)
         with self.in_its_turn():
             return self.run_in(located), located, provider_at(located)
 
     def done(self) -> RefreshRun | None:
         """The run if this turn brought it to its end."""
-        run = _run(self._locate(self.actor)[0][0], self.run_id)
+        run = _run(self._target.permitted(self.actor), self.run_id)
         return run if run.state == RefreshRun.State.DONE and run.fence == self.turn else None
 
     @property
-    def _locate(self) -> Callable[[Actor], refresh.Locks]:
-        return partial(refresh.refreshable, self.metalake, self.catalog)
+    def _target(self) -> Target:
+        return refresh.to_refresh(self.metalake, self.catalog)
 
     def run_in(self, catalog: Located) -> RefreshRun:
         run = _run(catalog, self.run_id)
@@ -130,20 +128,20 @@ def begin(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = Fal
     Raises Conflict while the server itself walks over the catalog, Unsupported for a catalog of which jobs cannot list
     all, and ProviderUnavailable for one without keys that the server's own identity is not for.
     """
+    return write_to(actor, refresh.to_refresh(metalake, catalog), _begin, accept_drops)
 
-    def act(actor: Actor, located: Located) -> RefreshRun:
-        provider = provider_at(located)
-        if not (provider.keeps_outside(Kind.SCHEMA) and provider.keeps_outside(Kind.TABLE)):
-            raise Unsupported(f"{provider.label} catalogs are not harvested: refresh this one.", kind=Kind.CATALOG)
-        provider.require_identity()  # the job's machine has one, too
-        _end_old(located.id)
-        run = refresh.begin(located.id, actor.name, accept_drops=accept_drops, is_delivered=True)
-        if not run.is_delivered:
-            message = f"The server itself walks over the catalog (refresh {run.pk}): wait until it has, or stop it."
-            raise Conflict(message, kind=Kind.CATALOG)
-        return _take(run)
 
-    return write_to(actor, partial(refresh.refreshable, metalake, catalog), act, kind=Kind.CATALOG)
+def _begin(write: Write, accept_drops: bool) -> RefreshRun:
+    located, provider = write.located, write.provider
+    if not (provider.keeps_outside(Kind.SCHEMA) and provider.keeps_outside(Kind.TABLE)):
+        raise Unsupported(f"{provider.label} catalogs are not harvested: refresh this one.", kind=Kind.CATALOG)
+    provider.require_identity()  # the job's machine has one, too
+    _end_old(located.id)
+    run = refresh.begin(located.id, write.actor.name, accept_drops=accept_drops, is_delivered=True)
+    if not run.is_delivered:
+        message = f"The server itself walks over the catalog (refresh {run.pk}): wait until it has, or stop it."
+        raise Conflict(message, kind=Kind.CATALOG)
+    return _take(run)
 
 
 def _end_old(catalog_id: int) -> None:

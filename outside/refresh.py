@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Q, QuerySet
@@ -21,7 +20,7 @@ from catalogs.lookup import by_id, find
 from catalogs.models import Catalog, Mirror, RefreshRun, Schema
 from catalogs.services.alterations import require_enabled
 from catalogs.services.provider_of import provider_at
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Target, Write, write_to
 from catalogs.stores import catalog_store_by, store_for
 from metalake import leases
 from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
@@ -43,21 +42,22 @@ TOPIC = "catalog.refresh"
 
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
     """Start a run, which a worker or a thread of the server begins at once; or the run that is under way."""
-
-    def act(actor: Actor, located: Located) -> RefreshRun:
-        return begin(located.id, actor.name, accept_drops=accept_drops)
-
-    return write_to(actor, partial(refreshable, metalake, catalog), act, kind=Kind.CATALOG)
+    return write_to(actor, to_refresh(metalake, catalog), _start, accept_drops)
 
 
-def refreshable(metalake: str, catalog: str, actor: Actor) -> Locks:
-    """The catalog that the actor may refresh, with its lock. Raises NotFound, Forbidden, NotInUse, Unsupported."""
-    located = find(actor, Address(metalake=metalake, catalog=catalog))
-    policy.require(actor, operations.REFRESH_CATALOG, located)
-    require_enabled(located)
-    if not store_for(located, Kind.CATALOG).is_mirrored:
+def _start(write: Write, accept_drops: bool) -> RefreshRun:
+    return begin(write.located.id, write.actor.name, accept_drops=accept_drops)
+
+
+def to_refresh(metalake: str, catalog: str) -> Target:
+    """The catalog that is to be refreshed."""
+    address = Address(metalake=metalake, catalog=catalog)
+    return Target(address, operations.REFRESH_CATALOG, Lock.HANGS, check=_require_mirrored)
+
+
+def _require_mirrored(actor: Actor, catalog: Located) -> None:
+    if not store_for(catalog, Kind.CATALOG).is_mirrored:
         raise Unsupported("This catalog is kept here; there is nothing to refresh.", kind=Kind.CATALOG)
-    return [(located, Lock.HANGS)]
 
 
 def begin(

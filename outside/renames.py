@@ -17,9 +17,9 @@ from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import free_names as naming
 from catalogs.services import places, resolution, schema_paths
-from catalogs.services.pointers import as_home
 from catalogs.services.provider_of import provider_at
 from catalogs.services.renames import rename_row
+from catalogs.services.resolution import as_home
 from catalogs.services.writes import hold_each
 from metalake.errors import Conflict, Invalid, NotFound, Unsupported
 from metalake.full_names import dotted
@@ -53,7 +53,7 @@ def rename(actor: Actor, table: Located, target: Address, *, require_shown: Show
     provider, place, target_schema = provider_at(table), None, table.above()
     if elsewhere:
         target_schema = home = lookup.find(actor, target.of_schema())
-        as_home(actor, home, operations.OPERATIONS[f"create_{kind}"])
+        as_home(actor, home, operations.create_of(kind))
         place = place_to_make(actor, home, provider)
         if place is None:
             asked_now(actor, home)
@@ -84,7 +84,7 @@ def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
     if home.id == table.nodes[-2].id:
         return recheck(actor, table, _asked(table.kind, moves=False))
     fresh = recheck(actor, table, _asked(table.kind, moves=True))
-    as_home(actor, home, operations.OPERATIONS[f"create_{table.kind}"])
+    as_home(actor, home, operations.create_of(table.kind))
     ownership_rules.require_no_escape(actor, fresh, home)
     return fresh
 

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from authz import operations
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
-from catalogs.services import commits
 from catalogs.services.alterations import Alteration
-from catalogs.services.pointers import located_now
-from catalogs.services.writes import Locks
+from catalogs.services.commits import commit, native_change
+from catalogs.services.resolution import located_now
 from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore, store_for
 from catalogs.table_stores import (
-    NewState,
     PartitionStore,
-    PointerStore,
-    TableDraft,
     TableRecord,
     TableStore,
 )
-from formats.iceberg import table_locations
 from formats.iceberg.outlines import current_columns
 from formats.native.outlines import outline_native
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
-from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, SchemaName
 from outside import (
@@ -40,13 +33,11 @@ from outside import (
     renames,
     schema_places,
     schemas,
-    table_places,
     tables,
 )
 from outside import iceberg_tables as iceberg
-from outside.write_helpers import recheck
+from outside.pointers import OutsideTablePointers
 from providers.base import Provider
-from providers.metadata_files import MetadataFiles
 from providers.remote_objects import Levels, Remote
 
 DETAILS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown beside all properties
@@ -101,21 +92,9 @@ class OutsideSchemas(SchemaStore):
     def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
         return schema_places.as_remote(actor, schema, refresh=refresh)
 
-    def parents_to_lock(self, actor: Actor, catalog: Located, name: SchemaName) -> Locks:
-        return []  # its intent locks them
-
     def create(
-        self,
-        actor: Actor,
-        address: Address,
-        comment: str | None,
-        properties: dict[str, str],
-        catalog: Located,
-        *parents: Located,
-    ) -> Callable[[], SchemaRecord]:
-        return partial(self._create, actor, address, comment, properties)
-
-    def _create(self, actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
+        self, actor: Actor, address: Address, catalog: Located, comment: str | None, properties: dict[str, str]
+    ) -> SchemaRecord:
         return self.load(actor, schemas.create(actor, address, comment, properties), as_published=True)
 
     def alter(
@@ -128,53 +107,10 @@ class OutsideSchemas(SchemaStore):
         return schemas.drop(actor, schema, cascade=cascade)
 
 
-class OutsidePointers(PointerStore):
-    """Tables whose entry in another system is the pointer."""
-
-    def create(self, actor: Actor, address: Address, home: Located, draft: TableDraft, *, stage: bool) -> TableRecord:
-        return iceberg.create(actor, address, home, draft, stage=stage)
-
-    def create_from(self, actor: Actor, address: Address, home: Located, metadata: dict[str, Any]) -> TableRecord:
-        return iceberg.create_from(actor, address, home, metadata)
-
-    def register(self, actor: Actor, address: Address, home: Located, location: str) -> TableRecord:
-        return iceberg.register(actor, address, home, location)
-
-    def read(self, record: TableRecord) -> TableRecord:
-        return iceberg.record_of(record.entry)
-
-    def files(self, record: TableRecord) -> MetadataFiles:
-        return iceberg.files_of(record.entry)
-
-    def require_places(
-        self, actor: Actor, current: TableRecord, files: MetadataFiles, metadata: dict[str, Any]
-    ) -> None:
-        iceberg.require_own_pointer(current.entry)
-        before, after = (table_locations.effective_locations(each) for each in (current.metadata, metadata))
-        table_places.require_new(actor, current.published, current.entry.provider, before, after)
-
-    def swap(self, actor: Actor, address: Address, current: TableRecord, new: NewState) -> TableRecord | None:
-        previous = current.metadata_location or ""
-        decide = partial(iceberg.pointing, table=current.entry, location=new.location, previous=previous)
-        if not iceberg.point(actor, current.entry.located, new.files, new.location, decide):
-            return None
-        new.files.forget(previous)
-        return TableRecord(current.table, new.location, new.content)
-
-    def home_of(self, actor: Actor, schema: Located, properties: Mapping[str, str]) -> str | None:
-        return schema_places.home_of(actor, schema)
-
-    def find_again(self, actor: Actor, address: Address, table: Located) -> Located:
-        return recheck(actor, table, operations.COMMIT_TABLE)
-
-    def require_claims(self, table: Located) -> None:
-        raise Unsupported("What an outside table had before is its own system's to say.", kind=Kind.TABLE)
-
-
 class OutsideTables(TableStore):
     """Tables of another system; each has a row here, and its definition there is the `entry` of a record."""
 
-    pointers = OutsidePointers()
+    pointers = OutsideTablePointers()
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
         return discovery.meet_leaf(actor, schema, Kind.TABLE, name)
@@ -215,8 +151,7 @@ class OutsideTables(TableStore):
         if current.metadata_location is None:
             tables.alter(actor, table, updates)
         else:
-            plan = commits.native_plan(updates)
-            commits.commit_to(actor, address, table, plan, current=self.pointers.read(current))
+            commit(actor, address, table, native_change(updates), current=self.pointers.read(current))
         return self.load(actor, table, as_published=True)
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:

@@ -48,10 +48,6 @@ class ExternalTable:
     definition: dict[str, Any]
     taken_at: datetime
 
-    @property
-    def published(self) -> Located:
-        return self.located
-
     def shown(self) -> dict[str, Any]:
         """The native wire's JSON of the table, without its name and audit information."""
         return self.provider.tables.show(self.definition)

@@ -8,7 +8,8 @@ from typing import ClassVar
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.models import Mirror
-from catalogs.services.pointers import located_now
+from catalogs.services.commits import commit
+from catalogs.services.resolution import located_now
 from catalogs.stores import offers_of
 from formats.hive.views.forms import ICEBERG_VIEW
 from formats.iceberg.views.translate import to_iceberg_view
@@ -17,9 +18,9 @@ from formats.native.view_definition import ViewDefinition
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from outside import discovery, renames, view_writes, views
-from outside.view_pointers import OutsideViewPointers
+from outside.pointers import OutsideViewPointers
 from providers.base import Provider
-from views_mgmt.iceberg_commits import CommittedPointers
+from views_mgmt.iceberg_commits import alteration
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
 TYPE = "table_type"  # the property that says what a Hive-like system's entry is
@@ -28,7 +29,7 @@ TYPE = "table_type"  # the property that says what a Hive-like system's entry is
 class OutsideViews(ViewStore):
     """Views of another system; each has a row here, and its versions as they were met."""
 
-    pointers: ClassVar[CommittedPointers] = OutsideViewPointers()
+    pointers: ClassVar[OutsideViewPointers] = OutsideViewPointers()
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
         return discovery.meet_leaf(actor, schema, Kind.VIEW, name)
@@ -64,7 +65,7 @@ class OutsideViews(ViewStore):
         self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
     ) -> ViewRecord:
         if not view_writes.alter(actor, view, plan):
-            return self.pointers.alter(actor, address, view, plan)
+            return commit(actor, address, view, alteration(actor, plan))
         return self.load(actor, view, as_published=True)
 
     def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:

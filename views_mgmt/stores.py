@@ -6,19 +6,21 @@ Which of them keeps a catalog's views follows from what its provider offers (doc
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
+from uuid import UUID
 
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafListing, LeafStore
+from catalogs.pointer_stores import PointerStore, now_ms
+from formats.iceberg.views.builder import new_view_metadata
 from formats.iceberg.views.metadata_json import parse_view_metadata
 from formats.iceberg.views.translate import from_iceberg_view
 from formats.native.view_definition import ViewDefinition
 from metalake.blocking import may_block
-from metalake.interfaces import Surface
 from metalake.lineage import Address, Located
 from views_mgmt.models import ViewMeta
 
@@ -66,6 +68,10 @@ class ViewRecord:
     meta: ViewMeta | None = None
     query_columns: tuple[str, ...] = ()
 
+    @property
+    def published(self) -> Located:
+        return self.view
+
     @cached_property
     def metadata(self) -> Json:
         """The content of an Iceberg view's metadata file."""
@@ -91,33 +97,22 @@ class ViewDraft:
     properties: dict[str, str]
     location: str | None = None
 
-
-class ViewPointers(Surface):
-    """Views that are Iceberg view metadata files, wherever the pointer to the file is stored."""
-
-    @abstractmethod
-    def create(self, actor: Actor, address: Address, home: Located, draft: ViewDraft) -> ViewRecord:
-        """Make a view in a schema. Raises AlreadyExists, Invalid."""
-
-    @abstractmethod
-    def register(self, actor: Actor, address: Address, home: Located, location: str) -> ViewRecord:
-        """Make a view from an existing metadata file."""
-
-    @abstractmethod
-    def replace(
-        self, actor: Actor, address: Address, view: Located, requirements: Sequence[Json], updates: Sequence[Json]
-    ) -> ViewRecord:
-        """Apply a client's updates. Raises Conflict if a requirement fails, OutcomeUnknown for a lost answer."""
-
-    @abstractmethod
-    def read(self, record: ViewRecord) -> ViewRecord:
-        """The record with its metadata. Raises NotFound for a view in another format."""
+    def metadata(self, uuid: UUID, location: str) -> Json:
+        return new_view_metadata(
+            view_uuid=str(uuid),
+            location=location,
+            schema=self.schema,
+            version=self.version,
+            properties=self.properties,
+            now_ms=now_ms(),
+        )
 
 
 class ViewStore(LeafStore):
     """The views of a catalog. The caller has checked the rights; a write checks them again, in its transaction."""
 
-    pointers: ClassVar[ViewPointers]
+    # None in a catalog that is no Iceberg catalog: the Iceberg wire neither shows nor makes any views there.
+    pointers: ClassVar[PointerStore[ViewRecord, ViewDraft] | None]
     # Whether a rename and other changes in one request are one change; where two stores would have to, it comes alone.
     renames_with_changes: ClassVar[bool] = False
 

@@ -73,14 +73,19 @@ def grantable_by(actor: Actor, metalake: str, on: Place) -> Grantable:
     """What the caller may grant on an object. Raises NotFound, and Forbidden for who may grant nothing there."""
     enter(actor, metalake)
     target = _locate(actor, metalake, on)
-    catalog_type = type_of(target)
     lineage = [Located(nodes=target.nodes[: depth + 1]) for depth in range(len(target.nodes))]
-    return Grantable(
-        target,
-        tuple(_scope(actor, each) for each in lineage),
-        tuple(_privileges(actor, target, catalog_type)),
-        {level: privileges_of(level, target.kind, catalog_type) for level in Level},
-    )
+    return _grantable(actor, target, tuple(_scope(actor, each) for each in lineage))
+
+
+def grantable_above(actor: Actor, may: Grantable, scope: Scope) -> Grantable:
+    """The same for one of its scopes, on which the caller may grant: nothing is found and counted again."""
+    return _grantable(actor, scope.on, may.scopes[: len(scope.on.nodes)])
+
+
+def _grantable(actor: Actor, target: Located, scopes: tuple[Scope, ...]) -> Grantable:
+    catalog_type = type_of(target)
+    levels = {level: privileges_of(level, target.kind, catalog_type) for level in Level}
+    return Grantable(target, scopes, tuple(_privileges(actor, target, catalog_type)), levels)
 
 
 @misses_counted("user", "group")

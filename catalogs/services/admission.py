@@ -15,7 +15,7 @@ from authz.operations import FAMILIES, OPERATIONS
 from authz.services.authority import may_lift, require
 from authz.services.change import enter
 from catalogs.services import resolution, schema_paths
-from catalogs.services.pointers import meet_home
+from catalogs.services.writes import Target
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address, address_in
@@ -44,9 +44,7 @@ def admit_to(actor: Actor, asked: str, ident: Address) -> None:
 
 def _require(actor: Actor, asked: str, ident: Address) -> None:
     operation = OPERATIONS[asked]
-    located = resolution.find(actor, ident)
-    if ident.leaf is not None:
-        located = resolution.of_kind(actor, located, ident.leaf_kind)
+    located = Target(ident, operation).find(actor, resolution.find)
     if located.kind in operation.on:
         policy.require(actor, operation, located)
     elif not policy.sees(actor, located):  # the body names the object
@@ -59,7 +57,7 @@ def _reach(actor: Actor, asked: str, ident: Address) -> None:
 
 
 def _create(actor: Actor, asked: str, ident: Address) -> None:
-    meet_home(actor, ident, OPERATIONS[asked])
+    resolution.meet_home(actor, ident, OPERATIONS[asked])
 
 
 def _commit(actor: Actor, asked: str, ident: Address) -> None:
@@ -76,7 +74,7 @@ def _commit(actor: Actor, asked: str, ident: Address) -> None:
 
 def _may_create(actor: Actor, ident: Address) -> bool:
     try:
-        meet_home(actor, ident)
+        resolution.meet_home(actor, ident)
     except MetalakeError:
         return False
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -13,10 +13,10 @@ from django.db.models import QuerySet
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.accounts import account_of
-from authz.locks import Lock, hold_owner
+from authz.locks import Lock
 from catalogs import vault
 from catalogs.lookup import find
-from catalogs.models import Catalog, Schema
+from catalogs.models import Catalog
 from catalogs.secrets import MASK, mask, require_values
 from catalogs.services import catalog_places, containers, nesting, storage_identity, systems
 from catalogs.services.alterations import (
@@ -31,7 +31,7 @@ from catalogs.services.alterations import (
 )
 from catalogs.services.provider_of import provider_with_locations
 from catalogs.services.systems import System
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Target, Write, write_to
 from catalogs.stores import catalog_store_by, store_for
 from formats.iceberg.forbidden_properties import check_limits
 from metalake.errors import AlreadyExists, Invalid, Unsupported
@@ -69,40 +69,41 @@ def create_catalog(
     also: Callable[[Catalog], object] = lambda row: None,  # called in the transaction that makes the row
 ) -> Catalog:
     provider, checked = check_registration(name, type_, provider, properties)
-    registered, system = _looked_up(checked, properties, _creating(actor, metalake).id)
-
-    def locate(actor: Actor) -> Locks:
-        return [(_creating(actor, metalake), Lock.HANGS)]
-
-    def act(actor: Actor, located: Located) -> Catalog:
-        _require_free(located.id, name)
-        row = Catalog.made(
-            Kind.CATALOG,
-            name,
-            row_of(Metalake, located),
-            id=registered.catalog_id,
-            type=type_,
-            provider=provider,
-            comment=comment,
-            owner_user_id=account_of(actor),
-            creator=actor.name,
-        )
-        _insert(actor, row, registered, system)
-        facts = [stands(row)]
-        record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], located.id, facts, provider=provider))
-        also(row)
-        return row
-
-    def hold_more() -> None:
-        systems.lock_registrations()
-        hold_owner(actor.id)
-
-    return write_to(actor, locate, act, kind=Kind.CATALOG, after=hold_more)
+    target = Target(
+        Address(metalake=metalake),
+        operations.CREATE_CATALOG,
+        Lock.HANGS,
+        makes=Kind.CATALOG,
+        then=systems.lock_registrations,
+    )
+    registered, system = _looked_up(checked, properties, target.permitted(actor).id)
+    described = {"name": name, "type": type_, "provider": provider, "comment": comment}
+    return write_to(actor, target, _create, described, registered, system, also)
 
 
-def _require_free(metalake_id: int | None, name: str) -> None:
-    if Catalog.objects.filter(parent_id=metalake_id, name=name).exists():
+def _create(
+    write: Write,
+    described: Mapping[str, Any],
+    registered: Provider,
+    system: System,
+    also: Callable[[Catalog], object],
+) -> Catalog:
+    actor, top, name = write.actor, write.located, described["name"]
+    if Catalog.objects.filter(parent_id=top.id, name=name).exists():
         raise AlreadyExists(f"Catalog {name} already exists.", kind=Kind.CATALOG)
+    row = Catalog.made(
+        Kind.CATALOG,
+        parent=row_of(Metalake, top),
+        id=registered.catalog_id,
+        owner_user_id=account_of(actor),
+        creator=actor.name,
+        **described,
+    )
+    _insert(actor, row, registered, system)
+    facts, provider = [stands(row)], described["provider"]
+    record(event_of(actor, "catalog.created", Kind.CATALOG, row.id, [name], top.id, facts, provider=provider))
+    also(row)
+    return row
 
 
 def _looked_up(chosen: type[Provider], properties: dict[str, str], metalake_id: int) -> tuple[Provider, System]:
@@ -134,13 +135,6 @@ def _insert(actor: Actor, row: Catalog, registered: Provider, system: System) ->
     row.save(force_insert=True)
     if secrets := _masked(row.properties, opened):
         vault.seal(row.id, secrets)
-
-
-def _creating(actor: Actor, metalake: str) -> Located:
-    located = find(actor, Address(metalake=metalake))
-    policy.require(actor, operations.CREATE_CATALOG, located)
-    require_enabled(located)
-    return located
 
 
 def check_registration(
@@ -195,36 +189,35 @@ def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration
     Raises InUse while a write to the outside system is under way, if the catalog may lead elsewhere afterwards.
     """
     system = _try_out(actor, metalake, name, alteration) if alteration.properties else systems.NO_SYSTEM
-    renames = alteration.new_name is not None
+    return write_to(actor, _to_alter(metalake, name, alteration), _alter, alteration, system)
 
-    def locate(actor: Actor) -> Locks:
-        located = find(actor, Address(metalake=metalake, catalog=name))
-        policy.require(actor, operations.ALTER_CATALOG, located)
-        require_enabled(located)
-        return [(located, Lock.MOVES if renames else Lock.CHANGES)]
 
-    def act(actor: Actor, located: Located) -> Catalog:
-        row = row_of(Catalog, located)
-        before = row.properties
-        fields, opened = _apply(alteration, row)
-        if elsewhere := _leads_elsewhere(before, row.properties):
-            require_settled(located)
+def _to_alter(metalake: str, name: str, alteration: Alteration) -> Target:
+    lock = Lock.CHANGES if alteration.new_name is None else Lock.MOVES
+    return Target(Address(metalake=metalake, catalog=name), operations.ALTER_CATALOG, lock)
+
+
+def _alter(write: Write, alteration: Alteration, system: System) -> Catalog:
+    actor, located = write.actor, write.located
+    row = row_of(Catalog, located)
+    before = row.properties
+    fields, opened = _apply(alteration, row)
+    if elsewhere := _leads_elsewhere(before, row.properties):
+        require_settled(located)
+    if opened is not None:
+        catalog_places.claim_again(actor, row, before, opened, system)
+        _store_system(actor, row, opened, system)
+    if fields:
+        save(row, actor, fields)
+        Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
         if opened is not None:
-            catalog_places.claim_again(actor, row, before, opened, system)
-            _store_system(actor, row, opened, system)
-        if fields:
-            save(row, actor, fields)
-            Catalog.objects.filter(pk=row.pk).exclude(nested=row.nested).update(nested=row.nested)
-            if opened is not None:
-                vault.seal(row.pk, _masked(row.properties, opened))
-            record(event(actor, "catalog.altered", located, named(row, fields), changed=sorted(fields)))
-        if elsewhere:
-            transaction.on_commit(partial(circuit_breaker.forget, row.pk))
-            reason = f"{actor.name} altered where the catalog leads; start the refresh again."
-            store_for(located, Kind.CATALOG).forget_answers(row.pk, reason)
-        return row
-
-    return write_to(actor, locate, act, kind=Kind.CATALOG)
+            vault.seal(row.pk, _masked(row.properties, opened))
+        record(event(actor, "catalog.altered", located, named(row, fields), changed=sorted(fields)))
+    if elsewhere:
+        transaction.on_commit(partial(circuit_breaker.forget, row.pk))
+        reason = f"{actor.name} altered where the catalog leads; start the refresh again."
+        store_for(located, Kind.CATALOG).forget_answers(row.pk, reason)
+    return row
 
 
 def _try_out(actor: Actor, metalake: str, name: str, alteration: Alteration) -> System:
@@ -283,9 +276,7 @@ def _masked(properties: Mapping[str, str], opened: Mapping[str, str]) -> dict[st
 
 def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alteration) -> tuple[Provider, int]:
     """The provider after an alteration, and the metalake's id; nothing is stored."""
-    located = find(actor, Address(metalake=metalake, catalog=name))
-    policy.require(actor, operations.ALTER_CATALOG, located)
-    require_enabled(located)
+    located = _to_alter(metalake, name, alteration).permitted(actor)
     row = row_of(Catalog, located)
     places = provider_with_locations(row.pk, row.provider, row.properties).locations()
     before = storage_identity.of_properties(row.properties)
@@ -298,17 +289,12 @@ def altered_provider(actor: Actor, metalake: str, name: str, alteration: Alterat
 
 
 def set_catalog_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> None:
-    containers.set_enabled(actor, Address(metalake=metalake, catalog=name), Catalog, enabled, lock=Lock.CHANGES)
+    containers.set_enabled(actor, Address(metalake=metalake, catalog=name), enabled, lock=Lock.CHANGES)
 
 
 def drop_catalog(actor: Actor, metalake: str, name: str, force: bool) -> bool:
     """As `containers.drop`. The files of its tables stay. Raises NotFound if the metalake is missing."""
-
-    def holds_others(catalog_id: int) -> bool:
-        return Schema.objects.filter(in_catalog_id=catalog_id).exists()
-
-    address = Address(metalake=metalake, catalog=name)
-    return containers.drop(actor, address, Catalog, force=force, holds_others=holds_others)
+    return containers.drop(actor, Address(metalake=metalake, catalog=name), force=force)
 
 
 def declared_secrets(provider: str) -> dict[str, bool]:

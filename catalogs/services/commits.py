@@ -1,4 +1,4 @@
-"""Commits: a client's updates become a new metadata file; the pointer moves to it unless another commit was first."""
+"""Commits to tables and views: updates become a new metadata file; the pointer moves to it unless another was first."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.lookup import nearest
+from catalogs.pointer_stores import Change, NewState, PointerStore, PreparedCommit, R, now_ms
 from catalogs.services.alterations import require_enabled, resolve_masks
-from catalogs.services.pointers import meet_home, now_ms, require_table
-from catalogs.services.resolution import find
+from catalogs.services.resolution import find, meet_home, require_table
 from catalogs.stores import store_for
-from catalogs.table_stores import NewState, PointerStore, TableRecord
+from catalogs.table_stores import TableRecord
 from formats.iceberg import builder
 from formats.iceberg.alterations import updates_for
 from formats.iceberg.requirements import check_requirements
@@ -23,74 +23,86 @@ from metalake.lineage import Address, Located
 
 COMMIT_ATTEMPTS = 5
 Json = dict[str, Any]
-Plan = Callable[[TableRecord], tuple[list[Json], list[Json]]]
-"""Makes the requirements and updates of a commit from the table as it is now."""
+
+
+def commit(actor: Actor, address: Address, located: Located, change: Change[R], *, current: R | None = None) -> R:
+    """Change a table or view, from `current` first, if given; after a lost race, again from the new state.
+
+    Raises Conflict if a requirement fails or others win COMMIT_ATTEMPTS times, OutcomeUnknown if the commit's answer is
+    lost, NotFound for an object that is not Iceberg's. Source: Iceberg REST specification, "CommitTableRequest" and
+    "CommitViewRequest".
+    """
+    for _ in range(COMMIT_ATTEMPTS):
+        policy.require(actor, change.operation, located)
+        pointers: PointerStore[R, Any] | None = store_for(located, located.kind).pointers
+        if pointers is None:
+            raise located.missing()
+        require_enabled(located)
+        current = current or pointers.current(actor, located)
+        prepared = prepare(actor, pointers, address, current, change)
+        if prepared is None:
+            return pointers.unchanged(actor, address, current, change)
+        if committed := pointers.swap(actor, prepared):
+            return committed
+        located, current = pointers.find_again(actor, prepared), None
+    name = ".".join((*located.path.segments, located.name))
+    raise Conflict(f"Requirement failed: others keep committing to {name}.", kind=located.kind)
+
+
+def prepare(
+    actor: Actor, pointers: PointerStore[R, Any], address: Address, current: R, change: Change[R]
+) -> PreparedCommit[R] | None:
+    """Write the new metadata to its file; None if the change changes nothing."""
+    base, kind = current.metadata, current.published.kind
+    metadata = change.updated(current)
+    if metadata is base:
+        return None
+    files = pointers.files(current)
+    files.check_metadata(metadata, base)
+    pointers.require_allowed(actor, current, files, metadata)
+    if metadata.get(f"{kind}-uuid") != base.get(f"{kind}-uuid"):
+        raise Invalid(f"A {kind}'s uuid cannot change.", kind=kind)
+    new = NewState(files, metadata, *files.write(metadata, current.metadata_location))
+    return PreparedCommit(address, current, change, new)
+
+
+# Of tables
 
 
 def commit_table(actor: Actor, address: Address, requirements: Sequence[Json], updates: Sequence[Json]) -> TableRecord:
-    """Apply a client's updates; after a lost race, again on the new metadata, at most COMMIT_ATTEMPTS times.
-
-    Raises Conflict if a requirement fails or others keep winning, OutcomeUnknown if the commit's answer is lost.
-    """
+    """Apply a client's updates to a table, or create it by them, as `commit` does."""
     if any(isinstance(item, dict) and item.get("type") == "assert-create" for item in requirements):
         return _create_by_commit(actor, address, list(requirements), list(updates))
     table = require_table(actor, find(actor, address))
-    return commit_to(actor, address, table, lambda current: (list(requirements), list(updates)))
+    return commit(actor, address, table, table_change(requirements, updates))
 
 
-def native_plan(updates: Sequence[Any]) -> Plan:
-    """The plan of a commit that applies the native wire's updates to an Iceberg table."""
+def table_change(requirements: Sequence[Json], updates: Sequence[Json]) -> Change[TableRecord]:
+    """A client's updates of a table, if the requirements hold."""
+    return planned_change(lambda current: (list(requirements), list(updates)))
+
+
+def native_change(updates: Sequence[Any]) -> Change[TableRecord]:
+    """The native wire's updates of an Iceberg table."""
 
     def plan(current: TableRecord) -> tuple[list[Json], list[Json]]:
         store = store_for(current.published, Kind.TABLE)
         resolved = resolve_masks(updates, lambda: store.parts(current)["properties"])
         return updates_for(resolved, current.metadata)[:2]
 
-    return plan
+    return planned_change(plan)
 
 
-def commit_to(
-    actor: Actor, address: Address, table: Located, plan: Plan, *, current: TableRecord | None = None
-) -> TableRecord:
-    """Commit the updates that `plan` makes, from `current` first, if given; after a lost race, from the new state."""
-    for _ in range(COMMIT_ATTEMPTS):
-        policy.require(actor, operations.COMMIT_TABLE, table)
-        require_enabled(table)
-        store = store_for(table, Kind.TABLE)
-        current = current or store.pointers.read(store.load(actor, table, refresh=True))
-        committed = _commit_once(actor, address, store.pointers, current, plan)
-        if committed is not None:
-            return committed
-        table, current = store.pointers.find_again(actor, address, table), None
-    name = ".".join((*table.path.segments, table.nodes[-1].name))
-    raise Conflict(f"Requirement failed: others keep committing to {name}.", kind=Kind.TABLE)
+def planned_change(plan: Callable[[TableRecord], tuple[list[Json], list[Json]]]) -> Change[TableRecord]:
+    """A change by the requirements and updates that `plan` makes of the table as it is now."""
 
+    def updated(current: TableRecord) -> Json:
+        requirements, updates = plan(current)
+        check_requirements(requirements, current.metadata)
+        previous = current.metadata_location
+        return builder.apply_updates(current.metadata, updates, now_ms=now_ms(), previous_location=previous)
 
-def _commit_once(
-    actor: Actor, address: Address, pointers: PointerStore, current: TableRecord, plan: Plan
-) -> TableRecord | None:
-    """The new state, or None if another commit came first or another table has the name."""
-    new = prepared(actor, pointers, current, plan(current))
-    return current if new is None else pointers.swap(actor, address, current, new)
-
-
-def prepared(
-    actor: Actor, pointers: PointerStore, current: TableRecord, plan: tuple[list[Json], list[Json]]
-) -> NewState | None:
-    """The new state that requirements and updates make, written to its file; None if they change nothing."""
-    base, previous = current.metadata, current.metadata_location
-    requirements, updates = plan
-    check_requirements(requirements, base)
-    metadata = builder.apply_updates(base, updates, now_ms=now_ms(), previous_location=previous)
-    if metadata is base:
-        return None
-    files = pointers.files(current)
-    files.check_metadata(metadata, base)
-    pointers.require_places(actor, current, files, metadata)
-    if metadata.get("table-uuid") != base.get("table-uuid"):
-        raise Invalid("A table's uuid cannot change.", kind=Kind.TABLE)
-    written, content = files.write(metadata, previous)
-    return NewState(files, metadata, written, content)
+    return Change(operations.COMMIT_TABLE, "table.committed", updated)
 
 
 def _create_by_commit(actor: Actor, address: Address, requirements: list[Json], updates: list[Json]) -> TableRecord:

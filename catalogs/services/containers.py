@@ -2,77 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from authz import policy
 from authz.actor import Actor
 from authz.locks import Lock
 from authz.operations import OPERATIONS
-from catalogs.lookup import find
 from catalogs.models import Catalog
 from catalogs.services import reserved_denies
-from catalogs.services.alterations import event, require_enabled, require_settled, row_of
+from catalogs.services.alterations import event, require_settled, row_of
 from catalogs.services.cascade import remove
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Target, Write, write_to
 from metalake.errors import InUse, NotEmpty, NotFound
 from metalake.events import gone, record
 from metalake.kinds import Kind
-from metalake.lineage import Address, Located
-from metalake.models import Metalake
+from metalake.lineage import Address
+from metalake.models import Metalake, Securable
 
-Container = type[Metalake] | type[Catalog]
-
-
-def _locate(actor: Actor, address: Address, verb: str) -> Located:
-    """The container, if the actor may do this to it. Raises NotInUse if what it lies in is disabled."""
-    located = find(actor, address)
-    policy.require(actor, OPERATIONS[f"{verb}_{address.kind}"], located)
-    if address.kind is not Kind.METALAKE:
-        require_enabled(located.above())
-    return located
+_MODELS: dict[Kind, type[Metalake] | type[Catalog]] = {Kind.METALAKE: Metalake, Kind.CATALOG: Catalog}
 
 
-def set_enabled(actor: Actor, address: Address, model: Container, enabled: bool, *, lock: Lock) -> None:
-    def locate(actor: Actor) -> Locks:
-        return [(_locate(actor, address, "enable"), lock)]
-
-    def act(actor: Actor, located: Located) -> None:
-        if model.objects.filter(pk=located.id).exclude(enabled=enabled).update(enabled=enabled):
-            record(event(actor, f"{address.kind}.{'enabled' if enabled else 'disabled'}", located))
-
-    write_to(actor, locate, act, kind=address.kind)
+def set_enabled(actor: Actor, address: Address, enabled: bool, *, lock: Lock) -> None:
+    target = Target(address, OPERATIONS[f"enable_{address.kind}"], lock, while_disabled=True)
+    write_to(actor, target, _set_enabled, enabled)
 
 
-def drop(actor: Actor, address: Address, model: Container, *, force: bool, holds_others: Callable[[int], bool]) -> bool:
+def _set_enabled(write: Write, enabled: bool) -> None:
+    located = write.located
+    rows = _MODELS[located.kind].objects.filter(pk=located.id)
+    if rows.exclude(enabled=enabled).update(enabled=enabled):
+        record(event(write.actor, f"{located.kind}.{'enabled' if enabled else 'disabled'}", located))
+
+
+def drop(actor: Actor, address: Address, *, force: bool) -> bool:
     """Drop a container; False if there is none that the caller may see. Without force it must be disabled and empty.
 
     Raises InUse while a write to an outside system is under way in it, even with `force`: it could not be ended.
     """
-    kind = address.kind
+    target = Target(address, OPERATIONS[f"drop_{address.kind}"], Lock.MOVES, while_disabled=True)
+    try:
+        write_to(actor, target, _drop, force)
+    except NotFound as miss:
+        if miss.kind != address.kind:
+            raise
+        return False
+    return True
 
-    def locate(actor: Actor) -> Locks:
-        try:
-            return [(_locate(actor, address, "drop"), Lock.MOVES)]
-        except NotFound as miss:
-            if miss.kind != kind:
-                raise
-            return []
 
-    def act(actor: Actor, located: Located | None = None) -> bool:
-        if located is None:
-            return False
-        row = row_of(model, located)
-        require_settled(located)
-        if not force:
-            what = f"{kind.capitalize()} {located.name}"
-            if row.enabled:
-                raise InUse(f"{what} is in use; disable it first, or drop it by force.", kind=kind)
-            if holds_others(located.id):
-                raise NotEmpty(f"{what} is not empty.", kind=kind)
-        if kind is Kind.CATALOG:
-            reserved_denies.require_lift_on(actor, located, f"Dropping catalog {located.name}")
-        remove(located)
-        record(event(actor, f"{kind}.dropped", located, [gone(located.id)], force=force))
-        return True
-
-    return write_to(actor, locate, act, kind=kind)
+def _drop(write: Write, force: bool) -> None:
+    located, kind = write.located, write.located.kind
+    row = row_of(_MODELS[kind], located)
+    require_settled(located)
+    if not force:
+        what = f"{kind.capitalize()} {located.name}"
+        if row.enabled:
+            raise InUse(f"{what} is in use; disable it first, or drop it by force.", kind=kind)
+        if Securable.objects.filter(parent_id=located.id, kind__in=(Kind.CATALOG, Kind.SCHEMA)).exists():
+            raise NotEmpty(f"{what} is not empty.", kind=kind)
+    if kind is Kind.CATALOG:
+        reserved_denies.require_lift_on(write.actor, located, f"Dropping catalog {located.name}")
+    remove(located)
+    record(event(write.actor, f"{kind}.dropped", located, [gone(located.id)], force=force))

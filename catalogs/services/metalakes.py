@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.db.models import QuerySet
 
 from authz import operations, policy, snapshot
@@ -11,17 +13,16 @@ from authz.locks import Lock
 from authz.models import Member, User
 from authz.transactions import write
 from catalogs.lookup import find
-from catalogs.models import Catalog
 from catalogs.secrets import require_values
 from catalogs.services import containers
 from catalogs.services.alterations import Alteration, event, named, require_unreserved, row_of, save
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Target, Write, write_to
 from formats.iceberg.forbidden_properties import check_limits
 from metalake.errors import AlreadyExists, Forbidden
 from metalake.events import event_of, record, stands
 from metalake.hierarchy import check_strict
 from metalake.kinds import Kind
-from metalake.lineage import Address, Located
+from metalake.lineage import Address
 from metalake.models import Metalake
 
 
@@ -40,27 +41,29 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
     require_values(properties, kind=Kind.METALAKE)
     require_unreserved(properties, Kind.METALAKE)
 
-    def act(actor: Actor) -> Metalake:
-        if Metalake.objects.filter(name=name).exists():
-            raise AlreadyExists(f"Metalake {name} already exists.", kind=Kind.METALAKE)
-        owner_id = account_of(actor)
-        row = Metalake.made(
-            Kind.METALAKE,
-            name,
-            None,
-            comment=comment,
-            properties=properties,
-            owner_user_id=owner_id,
-            creator=actor.name,
-        )
-        row.save(force_insert=True)
-        Member.objects.create(metalake=row, user_id=owner_id, creator=actor.name)
-        member = snapshot.member_change(row.id, owner_id, True)
-        record(event_of(actor, "metalake.created", Kind.METALAKE, row.id, [name], row.id, [stands(row), member]))
-        snapshot.publish([member])
-        return row
+    made = partial(_made, name=name, comment=comment, properties=properties)
+    return write(actor, made, holds=None, kind=Kind.METALAKE)  # without a lock, since it has no container
 
-    return write(actor, act, holds=None, kind=Kind.METALAKE)  # without a lock, since it has no container
+
+def _made(actor: Actor, name: str, comment: str | None, properties: dict[str, str]) -> Metalake:
+    if Metalake.objects.filter(name=name).exists():
+        raise AlreadyExists(f"Metalake {name} already exists.", kind=Kind.METALAKE)
+    owner_id = account_of(actor)
+    row = Metalake.made(
+        Kind.METALAKE,
+        name,
+        None,
+        comment=comment,
+        properties=properties,
+        owner_user_id=owner_id,
+        creator=actor.name,
+    )
+    row.save(force_insert=True)
+    Member.objects.create(metalake=row, user_id=owner_id, creator=actor.name)
+    member = snapshot.member_change(row.id, owner_id, True)
+    record(event_of(actor, "metalake.created", Kind.METALAKE, row.id, [name], row.id, [stands(row), member]))
+    snapshot.publish([member])
+    return row
 
 
 def require_maker(actor: Actor) -> None:
@@ -81,39 +84,31 @@ def load_metalake(actor: Actor, name: str) -> Metalake:
 
 
 def alter_metalake(actor: Actor, name: str, alteration: Alteration) -> Metalake:
-    renames = alteration.new_name is not None
+    lock = Lock.CHANGES if alteration.new_name is None else Lock.MOVES
+    target = Target(Address(metalake=name), operations.ALTER_METALAKE, lock, while_disabled=True)
+    return write_to(actor, target, _alter, alteration)
 
-    def locate(actor: Actor) -> Locks:
-        located = find(actor, Address(metalake=name))
-        policy.require(actor, operations.ALTER_METALAKE, located)
-        return [(located, Lock.MOVES if renames else Lock.CHANGES)]
 
-    def act(actor: Actor, located: Located) -> Metalake:
-        row = row_of(Metalake, located)
-        fields = alteration.apply_to(row)
-        if "name" in fields:
-            check_strict(row.name, Kind.METALAKE)
-            if Metalake.objects.filter(name=row.name).exclude(pk=row.pk).exists():
-                raise AlreadyExists(f"Metalake {row.name} already exists.", kind=Kind.METALAKE)
-        if "properties" in fields:
-            require_unreserved(row.properties, Kind.METALAKE)
-        if fields:
-            save(row, actor, fields)
-            record(event(actor, "metalake.altered", located, named(row, fields), changed=sorted(fields)))
-        return row
-
-    return write_to(actor, locate, act, kind=Kind.METALAKE)
+def _alter(write: Write, alteration: Alteration) -> Metalake:
+    row = row_of(Metalake, write.located)
+    fields = alteration.apply_to(row)
+    if "name" in fields:
+        check_strict(row.name, Kind.METALAKE)
+        if Metalake.objects.filter(name=row.name).exclude(pk=row.pk).exists():
+            raise AlreadyExists(f"Metalake {row.name} already exists.", kind=Kind.METALAKE)
+    if "properties" in fields:
+        require_unreserved(row.properties, Kind.METALAKE)
+    if fields:
+        save(row, write.actor, fields)
+        record(event(write.actor, "metalake.altered", write.located, named(row, fields), changed=sorted(fields)))
+    return row
 
 
 def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
     """Changes of rights, which hang on it, ask whether it is enabled, so they wait for this one."""
-    containers.set_enabled(actor, Address(metalake=name), Metalake, enabled, lock=Lock.MOVES)
+    containers.set_enabled(actor, Address(metalake=name), enabled, lock=Lock.MOVES)
 
 
 def drop_metalake(actor: Actor, name: str, force: bool) -> bool:
     """As `containers.drop`."""
-
-    def holds_others(metalake_id: int) -> bool:
-        return Catalog.objects.filter(parent_id=metalake_id).exists()
-
-    return containers.drop(actor, Address(metalake=name), Metalake, force=force, holds_others=holds_others)
+    return containers.drop(actor, Address(metalake=name), force=force)

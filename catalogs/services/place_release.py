@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from django.db import transaction
 
-from authz import operations, policy, snapshot
+from authz import operations, snapshot
 from authz.actor import NOBODY, Actor
 from authz.locks import Lock
 from authz.transactions import Stale
-from catalogs.lookup import by_id, find
+from catalogs.lookup import by_id
 from catalogs.models import LocationClaim, ReservedPlace
 from catalogs.services import reserved_denies, reserved_places
-from catalogs.services.alterations import event, require_enabled
-from catalogs.services.pointers import find_table
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.alterations import event
+from catalogs.services.writes import Target, Write, write_to
 from catalogs.stores import store_for
 from formats.iceberg.live_files import live_files
 from formats.iceberg.table_locations import owned_by
@@ -33,17 +33,17 @@ PLACE = "place"
 
 def places_of(actor: Actor, ident: Address) -> list[LocationClaim]:
     """The places of a table, the present ones first, then the former ones."""
-    located = _table(actor, ident)
+    located = _target(ident).permitted(actor)
     rows = LocationClaim.objects.filter(securable_id=located.id).order_by("former_since", "location")
     return sorted(rows, key=lambda row: row.former_since is not None)
 
 
-def _table(actor: Actor, ident: Address) -> Located:
-    located = find_table(actor, ident)
-    policy.require(actor, operations.RELEASE_PLACES, located)
-    require_enabled(located)
-    store_for(located, Kind.TABLE).pointers.require_claims(located)
-    return located
+def _target(ident: Address) -> Target:
+    return Target(replace(ident, leaf_kind=Kind.TABLE), operations.RELEASE_PLACES, check=_require_claims)
+
+
+def _require_claims(actor: Actor, table: Located) -> None:
+    store_for(table, Kind.TABLE).pointers.require_claims(table)
 
 
 def release_former(actor: Actor, ident: Address, place_id: str) -> None:
@@ -59,7 +59,7 @@ def release_former(actor: Actor, ident: Address, place_id: str) -> None:
 
 
 def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
-    located = _table(actor, ident)
+    located = _target(ident).permitted(actor)
     rows = LocationClaim.objects.filter(securable_id=located.id)
     place = next((row for row in rows if str(row.pk) == place_id), None)
     if place is None:
@@ -67,20 +67,19 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
     if place.former_since is None:
         raise InUse(f"The table writes to {place.location}; set another location first.", kind=PLACE)
     _require_left(actor, located, place, [row.location for row in rows])
+    return write_to(actor, _target(ident), _release_former, located, place)
 
-    def locate(actor: Actor) -> Locks:
-        return [(_table(actor, ident), Lock.CHANGES)]
 
-    def act(actor: Actor, fresh: Located) -> bool:
-        if (fresh.id, fresh.metadata_location) != (located.id, located.metadata_location):
-            return False
-        reserved_places.keep_left(fresh, place.location)
-        if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
-            raise Stale
-        record(event(actor, "table.place_released", fresh, location=place.location))
-        return True
-
-    return write_to(actor, locate, act, kind=Kind.TABLE)
+def _release_former(write: Write, as_read: Located, place: LocationClaim) -> bool:
+    """Release the place, if the table is still as it was read."""
+    fresh = write.located
+    if (fresh.id, fresh.metadata_location) != (as_read.id, as_read.metadata_location):
+        return False
+    reserved_places.keep_left(fresh, place.location)
+    if not LocationClaim.objects.filter(pk=place.pk, former_since=place.former_since).delete()[0]:
+        raise Stale
+    record(event(write.actor, "table.place_released", fresh, location=place.location))
+    return True
 
 
 def _require_left(actor: Actor, located: Located, place: LocationClaim, places: list[str]) -> None:
@@ -106,16 +105,13 @@ def _require_left(actor: Actor, located: Located, place: LocationClaim, places: 
 
 def reserved_in(actor: Actor, metalake: str, catalog: str) -> list[ReservedPlace]:
     """The reserved places of a catalog that the actor may use: its owner all, others their own."""
-    located = _catalog(actor, metalake, catalog)
+    located = _catalog(metalake, catalog).permitted(actor)
     rows = ReservedPlace.objects.filter(of_catalog=located.id).order_by("location", "pk")
     return [row for row in rows if reserved_places.may_use(actor, row, located)]
 
 
-def _catalog(actor: Actor, metalake: str, catalog: str) -> Located:
-    located = find(actor, Address(metalake=metalake, catalog=catalog))
-    policy.require(actor, operations.LOAD_CATALOG, located)
-    require_enabled(located)
-    return located
+def _catalog(metalake: str, catalog: str) -> Target:
+    return Target(Address(metalake=metalake, catalog=catalog), operations.LOAD_CATALOG, Lock.HANGS)
 
 
 def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -> None:
@@ -123,20 +119,18 @@ def release_reserved(actor: Actor, metalake: str, catalog: str, place_id: str) -
 
     Raises NotFound, and Forbidden if a DENY was kept with it that the actor may not lift.
     """
+    write_to(actor, _catalog(metalake, catalog), _release_reserved, place_id)
 
-    def locate(actor: Actor) -> Locks:
-        return [(_catalog(actor, metalake, catalog), Lock.HANGS)]
 
-    def act(actor: Actor, located: Located) -> None:
-        rows = ReservedPlace.objects.filter(of_catalog=located.id)
-        row = next((row for row in rows if str(row.pk) == place_id), None)
-        if row is None or not reserved_places.may_use(actor, row, located):
-            raise NotFound(f"Reserved place {place_id} does not exist.", kind=PLACE)
-        reserved_denies.require_lift(actor, [row], None, f"Releasing {row.location}", PLACE)
-        row.delete()
-        record(event(actor, "place.released", located, location=row.location, of=row.full_name))
-
-    write_to(actor, locate, act, kind=Kind.CATALOG)
+def _release_reserved(write: Write, place_id: str) -> None:
+    actor, located = write.actor, write.located
+    rows = ReservedPlace.objects.filter(of_catalog=located.id)
+    row = next((row for row in rows if str(row.pk) == place_id), None)
+    if row is None or not reserved_places.may_use(actor, row, located):
+        raise NotFound(f"Reserved place {place_id} does not exist.", kind=PLACE)
+    reserved_denies.require_lift(actor, [row], None, f"Releasing {row.location}", PLACE)
+    row.delete()
+    record(event(actor, "place.released", located, location=row.location, of=row.full_name))
 
 
 def release_for_operator(by: str, rows: Iterable[ReservedPlace]) -> list[ReservedPlace]:

@@ -13,10 +13,13 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.objects import beside, find_metalake, locate_all
+from authz.operations import Operation
 from authz.services.change import enter
 from catalogs import lookup
 from catalogs.leaf_stores import listing_until
 from catalogs.lookup import nearest
+from catalogs.services.alterations import require_enabled
+from catalogs.services.creation_hooks import check_home
 from catalogs.stores import store_for
 from metalake import prefetch
 from metalake.errors import NotFound, ProviderBusy, ProviderUnavailable, StoreUnavailable, Unsupported
@@ -149,6 +152,46 @@ def of_kind(actor: Actor, located: Located, kind: Kind) -> Located:
             raise policy.hidden(actor, operations.load_of(kind), located.above())
         raise missing(kind, located.full_name)
     return located
+
+
+def require_table(actor: Actor, located: Located) -> Located:
+    """The located object if it is a table. Raises NotFound otherwise."""
+    return of_kind(actor, located, Kind.TABLE)
+
+
+def find_leaf(actor: Actor, address: Address, kind: Kind) -> Located:
+    """The object of an address that has a row, in a transaction: no other system is asked. Raises NotFound."""
+    return of_kind(actor, lookup.find(actor, address), kind)
+
+
+def find_table(actor: Actor, address: Address) -> Located:
+    return find_leaf(actor, address, Kind.TABLE)
+
+
+def located_now(located: Located) -> Located:
+    """The object, found again by its id, with its present names. Raises NotFound."""
+    fresh = lookup.by_id(located.id)
+    if fresh is None:
+        raise located.missing()
+    return fresh
+
+
+def require_home(actor: Actor, address: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
+    """The schema to create something in, after checking the right. A hidden one is answered like a missing one."""
+    return as_home(actor, lookup.find(actor, address.of_schema()), asks)
+
+
+def as_home(actor: Actor, home: Located, asks: Operation) -> Located:
+    """The schema, after checking that the actor may make something in it, or move it there."""
+    policy.require(actor, asks, home)
+    require_enabled(home)
+    check_home(actor, home)
+    return home
+
+
+def meet_home(actor: Actor, address: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
+    """As `require_home`, but a schema without a row is looked up in its own system. Not for use in a transaction."""
+    return as_home(actor, find_schema(actor, address), asks)
 
 
 def _meet(actor: Actor, container: Located, address: Address) -> bool:

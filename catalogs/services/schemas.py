@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from authz import operations, policy
 from authz.actor import Actor
-from authz.locks import Lock, hold_owner
 from catalogs.lookup import nearest
 from catalogs.models import Schema
 from catalogs.secrets import require_values
@@ -17,7 +15,6 @@ from catalogs.services import places, schema_paths
 from catalogs.services.alterations import Alteration, require_enabled
 from catalogs.services.children import schemas_shown
 from catalogs.services.resolution import find, read_or_namesake
-from catalogs.services.writes import Locks, write_to
 from catalogs.stores import SchemaRecord, store_for
 from formats.iceberg.forbidden_properties import check_limits
 from metalake.errors import NotFound, Unsupported
@@ -82,26 +79,12 @@ def to_be_made(actor: Actor, address: Address) -> list[HierarchicalSchema]:
 
 
 def create_schema(actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
-    """Make a schema with all its missing parents, with the same owner, in one transaction.
-
-    A managed schema takes eight statements at any depth: who calls, policy with catalog, chain, two inserts, audit,
-    history, outbox; with row locks as many, since one insert is for several tables there (metalake.bulk_insert).
-    """
+    """Make a schema with all its missing parents, which get the same owner."""
     check_limits(properties)
     require_values(properties, kind=Kind.SCHEMA)
-
-    def locate(actor: Actor) -> Locks:
-        catalog = schema_paths.catalog_at(actor, address)
-        places.require_choice(actor, catalog, {}, properties)  # before the name, which may be a hidden schema's
-        parents = store_for(catalog, Kind.SCHEMA).parents_to_lock(actor, catalog, address.schema or "")
-        return [(catalog, Lock.HANGS), *parents]
-
-    def act(actor: Actor, catalog: Located, *parents: Located) -> Callable[[], SchemaRecord]:
-        return store_for(catalog, Kind.SCHEMA).create(actor, address, comment, properties, catalog, *parents)
-
-    own = partial(hold_owner, actor.id)
-    end = write_to(actor, locate, act, kind=Kind.SCHEMA, after=own, at=address.of_catalog())
-    return end()
+    catalog = schema_paths.catalog_at(actor, address)
+    places.require_choice(actor, catalog, {}, properties)  # before the name, which may be a hidden schema's
+    return store_for(catalog, Kind.SCHEMA).create(actor, address, catalog, comment, properties)
 
 
 def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:

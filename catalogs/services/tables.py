@@ -11,8 +11,7 @@ from authz.actor import Actor
 from catalogs.secrets import require_values
 from catalogs.services.alterations import require_enabled
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
-from catalogs.services.pointers import meet_home, require_table
-from catalogs.services.resolution import find, read_or_namesake
+from catalogs.services.resolution import find, meet_home, read_or_namesake, require_table
 from catalogs.stores import store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
@@ -141,7 +140,8 @@ def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bo
             kind=Kind.TABLE,
         )
     home = meet_home(actor, address)
-    return store_for(home, Kind.TABLE).pointers.create(actor, address, home, draft, stage=stage)
+    pointers = store_for(home, Kind.TABLE).pointers
+    return (pointers.stage if stage else pointers.create)(actor, address, home, draft)
 
 
 def register_table(actor: Actor, address: Address, metadata_location: str, *, overwrite: bool = False) -> TableRecord:

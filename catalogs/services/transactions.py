@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from authz import operations, policy
 from authz.actor import Actor
+from catalogs.pointer_stores import PreparedCommit, discard_on_failure
 from catalogs.services.alterations import require_enabled
-from catalogs.services.commits import COMMIT_ATTEMPTS, prepared
-from catalogs.services.pointers import publish_or_discard_all, require_table
-from catalogs.services.resolution import find
+from catalogs.services.commits import COMMIT_ATTEMPTS, prepare, table_change
+from catalogs.services.resolution import find, require_table
 from catalogs.stores import store_for
-from catalogs.table_stores import Prepared
+from catalogs.table_stores import TablePointers, TableRecord
 from metalake.errors import Conflict, Invalid, Unsupported
 from metalake.kinds import Kind
 from metalake.lineage import Address
@@ -37,10 +37,8 @@ def commit_tables(actor: Actor, commits: Sequence[TableCommit]) -> None:
     """
     _check(commits)
     for _ in range(COMMIT_ATTEMPTS):
-        states = _prepare_all(actor, commits)
-        if not states:
-            return
-        if states[0].pointers.swap_all(actor, states):
+        pointers, prepared = _prepare_all(actor, commits)
+        if not prepared or pointers.swap_all(actor, prepared):
             return
     raise Conflict("Requirement failed: others keep committing to these tables.", kind=Kind.TABLE)
 
@@ -54,31 +52,28 @@ def _check(commits: Sequence[TableCommit]) -> None:
         raise Unsupported("A transaction makes no tables: make them first, then commit to them.", kind=Kind.TABLE)
 
 
-def _prepare_all(actor: Actor, commits: Sequence[TableCommit]) -> list[Prepared]:
-    """The new states of the tables that change; where one is refused, the files of those before it are removed."""
-    states: list[Prepared] = []
-
-    def prepare() -> None:
+def _prepare_all(
+    actor: Actor, commits: Sequence[TableCommit]
+) -> tuple[TablePointers, list[PreparedCommit[TableRecord]]]:
+    """The commits that change their tables; where one is refused, the files of those before it are removed."""
+    prepared: list[PreparedCommit[TableRecord]] = []
+    with discard_on_failure(each.new for each in prepared):  # of those at the time of the failure
         for each in commits:
-            state = _prepared(actor, each)
-            states.extend([state] if state else [])
-
-    publish_or_discard_all(states, prepare)
-    return states
+            pointers, state = _prepared(actor, each)
+            prepared.extend([state] if state else [])
+    return pointers, prepared
 
 
-def _prepared(actor: Actor, commit: TableCommit) -> Prepared | None:
-    """The new state of a table, written and not published; None if the updates change nothing."""
+def _prepared(actor: Actor, commit: TableCommit) -> tuple[TablePointers, PreparedCommit[TableRecord] | None]:
+    """A commit whose file is written and not published; None if the updates change nothing."""
     table = require_table(actor, find(actor, commit.address))
     policy.require(actor, operations.COMMIT_TABLE, table)
     require_enabled(table)
-    store = store_for(table, Kind.TABLE)
-    if not store.pointers.commits_together:
+    pointers = store_for(table, Kind.TABLE).pointers
+    if not pointers.commits_together:
         raise Unsupported(
             f"Tables of catalog {table.catalog.name} are committed one at a time: another system has their pointers.",
             kind=Kind.TABLE,
         )
-    current = store.pointers.read(store.load(actor, table, refresh=True))
-    plan = list(commit.requirements), list(commit.updates)
-    new = prepared(actor, store.pointers, current, plan)
-    return None if new is None else Prepared(store.pointers, commit.address, current, new)
+    change = table_change(commit.requirements, commit.updates)
+    return pointers, prepare(actor, pointers, commit.address, pointers.current(actor, table), change)

@@ -3,7 +3,7 @@
 A file is removed only if all of this is true: it lies in a place of a managed table or view, without links on the way;
 its name and content show that this server wrote it for that object; no pointer, log or commit names it; it is a day
 old. All is checked again with the object's row locked, and a commit checks under the same lock that its file still
-exists (`services.pointers.move_pointer`).
+exists (`managed.pointers.move_pointer`).
 """
 
 from __future__ import annotations

@@ -62,13 +62,8 @@ def suggest(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
 def _read(request: HttpRequest, actor: Actor, opened: Located) -> Drawer:
     sent = request.POST if request.method == "POST" else request.GET
     may = grantable.grantable_by(actor, opened.metalake.name, place_of(opened))
-    on = _chosen(may, sent.get("on"))
-    if on.id != opened.id:
-        above = grantable.grantable_by(actor, opened.metalake.name, place_of(on))
-        drawer = Drawer(opened, may.scopes, GrantForm(sent, above))
-    else:
-        drawer = Drawer(opened, may.scopes, GrantForm(sent, may))
-    form = drawer.form
+    form = GrantForm(sent, _chosen(actor, may, sent.get("on")))
+    drawer = Drawer(opened, may.scopes, form)
     form.full_clean()
     if form.names:
         try:
@@ -78,9 +73,10 @@ def _read(request: HttpRequest, actor: Actor, opened: Located) -> Drawer:
     return drawer
 
 
-def _chosen(may: Grantable, id: str | None) -> Located:
-    """The scope of this id if the caller may grant there, else the object that the form was opened on."""
-    return next((scope.on for scope in may.scopes if str(scope.on.id) == id and scope.objects), may.on)
+def _chosen(actor: Actor, may: Grantable, id: str | None) -> Grantable:
+    """What may be granted on the scope of this id, if anything, else on the object that the form was opened on."""
+    above = next((scope for scope in may.scopes[:-1] if str(scope.on.id) == id and scope.objects), None)
+    return may if above is None else grantable.grantable_above(actor, may, above)
 
 
 def _propose(actor: Actor, drawer: Drawer) -> None:

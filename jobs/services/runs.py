@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +18,7 @@ from authz.callers.accounts import account_of
 from authz.callers.run_tokens import require_person
 from authz.locks import Lock
 from authz.services.change import enter
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Locks, Target, Write, write_to
 from jobs import commands
 from jobs.definition import fill
 from jobs.models import JobRun, RunLog, Schedule
@@ -27,7 +28,7 @@ from jobs.services.templates import Template, load_template
 from metalake.errors import Forbidden, Invalid, NotFound, TooManyRequests, Unsupported
 from metalake.events import event_of, follow_up, record
 from metalake.kinds import Kind
-from metalake.lineage import Located
+from metalake.lineage import Address, Located
 from metalake.request_context import request_id
 
 TOPIC = "job.run"
@@ -70,43 +71,44 @@ def start(
     this server cannot run it, and Altered if the template is not what the owner of the schedule knows.
     """
     require_person(actor, "starts no other runs")
-
-    def act(actor: Actor, top: Located, located: Located | None = None) -> JobRun:
-        chosen = load_template(actor, metalake, template)
-        if schedule is not None:
-            require_same(schedule, chosen.row)
-        require_runnable(chosen, conf)
-        _require_room(actor, top)
-        run = JobRun.objects.create(
-            metalake_id=top.id,
-            template=chosen.row,
-            template_name=chosen.name,
-            conf=dict(conf),
-            content=chosen.row and chosen.row.content,
-            schedule=schedule,
-            user_id=account_of(actor),
-            user_name=actor.name,
-            standing=actor.standing,
-            request_id=request_id.get(),
-        )
-        details = {"template": chosen.name, "values": sorted(conf)}
-        record(run_event(actor, run, "job.queued", **details | ({"schedule": schedule.name} if schedule else {})))
-        follow_up(TOPIC, [{"run": run.pk}])
-        return run
-
-    return write_to(actor, to_run(metalake, template), act, kind=TEMPLATE)
+    return write_to(actor, to_run(metalake, template, TEMPLATE), _start, template, conf, schedule)
 
 
-def to_run(metalake: str, template: str) -> Callable[[Actor], Locks]:
-    """What a run of a template hangs on; raises for who may not run it."""
+def _start(write: Write, template: str, conf: Mapping[str, str], schedule: Schedule | None) -> JobRun:
+    actor, top = write.actor, write.located
+    chosen = load_template(actor, top.name, template)
+    if schedule is not None:
+        require_same(schedule, chosen.row)
+    require_runnable(chosen, conf)
+    _require_room(actor, top)
+    run = JobRun.objects.create(
+        metalake_id=top.id,
+        template=chosen.row,
+        template_name=chosen.name,
+        conf=dict(conf),
+        content=chosen.row and chosen.row.content,
+        schedule=schedule,
+        user_id=account_of(actor),
+        user_name=actor.name,
+        standing=actor.standing,
+        request_id=request_id.get(),
+    )
+    details = {"template": chosen.name, "values": sorted(conf)}
+    record(run_event(actor, run, "job.queued", **details | ({"schedule": schedule.name} if schedule else {})))
+    follow_up(TOPIC, [{"run": run.pk}])
+    return run
 
-    def locate(actor: Actor) -> Locks:
-        top = enter(actor, metalake)
-        policy.require(actor, operations.RUN_JOB, top)
-        located = load_template(actor, metalake, template).located
-        return [(top, Lock.HANGS), *([(located, Lock.HANGS)] if located else [])]
 
-    return locate
+def to_run(metalake: str, template: str, kind: str) -> Target:
+    """The metalake, in which a template is run, with the template; `kind` is what a conflict is about."""
+    check = partial(_require_run, template=template)
+    return Target(Address(metalake=metalake), operations.LOAD_METALAKE, Lock.HANGS, check=check, kind=kind)
+
+
+def _require_run(actor: Actor, top: Located, *, template: str) -> Locks:
+    policy.require(actor, operations.RUN_JOB, top)
+    located = load_template(actor, top.name, template).located
+    return [(located, Lock.HANGS)] if located else []  # none if it is built in
 
 
 def _require_room(actor: Actor, top: Located) -> None:
@@ -167,18 +169,19 @@ def _seen(actor: Actor, top: Located, run_id: str) -> JobRun:
 
 def cancel(actor: Actor, metalake: str, run_id: str) -> JobRun:
     """Cancel a run: at once if nothing of it has started, else its process is ended. One that has ended stays."""
+    check = partial(_require_seen, run_id=run_id)
+    top = Target(Address(metalake=metalake), operations.LOAD_METALAKE, Lock.HANGS, check=check, kind=Kind.JOB)
+    return write_to(actor, top, _cancel, run_id)
 
-    def locate(actor: Actor) -> Locks:
-        top = enter(actor, metalake)
-        _seen(actor, top, run_id)
-        return [(top, Lock.HANGS)]
 
-    def act(actor: Actor, top: Located) -> JobRun:
-        run = _seen(actor, top, run_id)
-        cancel_rows(actor, JobRun.objects.filter(pk=run.pk))
-        return _seen(actor, top, run_id)
+def _require_seen(actor: Actor, top: Located, *, run_id: str) -> None:
+    _seen(actor, top, run_id)
 
-    return write_to(actor, locate, act, kind=Kind.JOB)
+
+def _cancel(write: Write, run_id: str) -> JobRun:
+    run = _seen(write.actor, write.located, run_id)
+    cancel_rows(write.actor, JobRun.objects.filter(pk=run.pk))
+    return _seen(write.actor, write.located, run_id)
 
 
 def cancel_rows(actor: Any, rows: QuerySet[JobRun]) -> None:

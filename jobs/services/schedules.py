@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from celery.schedules import crontab
@@ -24,7 +25,7 @@ from authz.callers.accounts import account_of
 from authz.callers.run_tokens import require_person
 from authz.locks import Lock
 from authz.services.change import enter
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Target, Write, write_to
 from jobs.definition import changed_fields
 from jobs.models import JobRun, Schedule
 from jobs.services import runs
@@ -35,7 +36,7 @@ from metalake.beat_schedules import LONGEST_NAME
 from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
 from metalake.events import event_of, record
 from metalake.hierarchy import check_strict
-from metalake.lineage import Located
+from metalake.lineage import Address, Located
 
 log = logging.getLogger(__name__)
 
@@ -129,53 +130,63 @@ def create(
     """Takes what starting such a run takes. Raises Invalid for values that do not fit, and for what never fires."""
     require_person(actor, "makes no schedules")
     check_strict(name, KIND)
+    return write_to(actor, runs.to_run(metalake, template, KIND), _create, name, template, conf, when, enabled)
 
-    def act(actor: Actor, top: Located, located: Located | None = None) -> Schedule:
-        chosen = load_template(actor, metalake, template)
-        when.check()
-        runs.require_runnable(chosen, conf)
-        if Schedule.objects.filter(metalake_id=top.id, name=name).exists():
-            raise AlreadyExists(f"Schedule {name} already exists.", kind=KIND)
-        row = Schedule.objects.create(
-            metalake_id=top.id,
-            name=name,
-            template=chosen.row,
-            template_name=chosen.name,
-            conf=dict(conf),
-            content=chosen.row and chosen.row.content,
-            standing=_standing(actor, None),
-            user_id=account_of(actor),
-            **{field: getattr(when, field) for field in ("every", "starts_at", "ends_at")},
-            cron=when.cron or "",
-            enabled=enabled,
-            creator=actor.name,
-        )
-        _wind(row, top.name)
-        record(_event(actor, row, "schedule.created", template=chosen.name))
-        return row
 
-    return write_to(actor, runs.to_run(metalake, template), act, kind=KIND)
+def _create(write: Write, name: str, template: str, conf: Mapping[str, str], when: When, enabled: bool) -> Schedule:
+    actor, top = write.actor, write.located
+    chosen = load_template(actor, top.name, template)
+    when.check()
+    runs.require_runnable(chosen, conf)
+    if Schedule.objects.filter(metalake_id=top.id, name=name).exists():
+        raise AlreadyExists(f"Schedule {name} already exists.", kind=KIND)
+    row = Schedule.objects.create(
+        metalake_id=top.id,
+        name=name,
+        template=chosen.row,
+        template_name=chosen.name,
+        conf=dict(conf),
+        content=chosen.row and chosen.row.content,
+        standing=_standing(actor, None),
+        user_id=account_of(actor),
+        **{field: getattr(when, field) for field in ("every", "starts_at", "ends_at")},
+        cron=when.cron or "",
+        enabled=enabled,
+        creator=actor.name,
+    )
+    _wind(row, top.name)
+    record(_event(actor, row, "schedule.created", template=chosen.name))
+    return row
 
 
 def set_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> Schedule:
     """Stop it, or let it start runs: the latter only by its owner, whose rights it uses, as the template is now."""
     if enabled:
         require_person(actor, "enables no schedules")
+    return write_to(actor, _inside(metalake, check=partial(_require_seen, name=name)), _set_enabled, name, enabled)
 
-    def act(actor: Actor, top: Located) -> Schedule:
+
+def _inside(metalake: str, check: Callable[[Actor, Located], None] | None = None) -> Target:
+    return Target(Address(metalake=metalake), operations.LOAD_METALAKE, Lock.HANGS, check=check, kind=KIND)
+
+
+def _require_seen(actor: Actor, top: Located, *, name: str) -> None:
+    _seen(actor, top, name)
+
+
+def _set_enabled(write: Write, name: str, enabled: bool) -> Schedule:
+    actor, top = write.actor, write.located
+    row = _seen(actor, top, name)
+    if enabled and row.user_id != actor.id:
+        raise Forbidden(f"Schedule {name} runs as {row.user}, who alone may enable it.", kind=KIND)
+    fields = {"enabled": enabled} | (_as_of_now(actor, top.name, row) if enabled else {})
+    if changed := {field: value for field, value in fields.items() if getattr(row, field) != value}:
+        changed |= {"last_modifier": actor.name, "last_modified_time": timezone.now()}
+        Schedule.objects.filter(pk=row.pk).update(**changed)
         row = _seen(actor, top, name)
-        if enabled and row.user_id != actor.id:
-            raise Forbidden(f"Schedule {name} runs as {row.user}, who alone may enable it.", kind=KIND)
-        fields = {"enabled": enabled} | (_as_of_now(actor, metalake, row) if enabled else {})
-        if changed := {field: value for field, value in fields.items() if getattr(row, field) != value}:
-            changed |= {"last_modifier": actor.name, "last_modified_time": timezone.now()}
-            Schedule.objects.filter(pk=row.pk).update(**changed)
-            row = _seen(actor, top, name)
-            _wind(row, top.name)
-            record(_event(actor, row, "schedule.enabled" if enabled else "schedule.disabled"))
-        return row
-
-    return write_to(actor, _entering(metalake, name), act, kind=KIND)
+        _wind(row, top.name)
+        record(_event(actor, row, "schedule.enabled" if enabled else "schedule.disabled"))
+    return row
 
 
 def _as_of_now(actor: Actor, metalake: str, row: Schedule) -> dict[str, Any]:
@@ -211,27 +222,17 @@ def template_changes(actor: Actor, metalake: str, row: Schedule) -> list[dict[st
 
 def drop(actor: Actor, metalake: str, name: str) -> bool:
     """Delete a schedule; False if the actor sees none. Its runs stay."""
-
-    def act(actor: Actor, top: Located) -> bool:
-        row = visible(actor, top).filter(name=name).first()
-        if row is None:
-            return False
-        record(_event(actor, row, "schedule.dropped"))
-        stop_clocks([row.pk])
-        row.delete()
-        return True
-
-    return write_to(actor, _entering(metalake), act, kind=KIND)
+    return write_to(actor, _inside(metalake), _drop, name)
 
 
-def _entering(metalake: str, name: str | None = None) -> Any:
-    def locate(actor: Actor) -> Locks:
-        top = enter(actor, metalake)
-        if name is not None:
-            _seen(actor, top, name)
-        return [(top, Lock.HANGS)]
-
-    return locate
+def _drop(write: Write, name: str) -> bool:
+    row = visible(write.actor, write.located).filter(name=name).first()
+    if row is None:
+        return False
+    record(_event(write.actor, row, "schedule.dropped"))
+    stop_clocks([row.pk])
+    row.delete()
+    return True
 
 
 def _event(actor: Any, row: Schedule, name: str, **details: Any) -> Any:

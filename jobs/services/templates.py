@@ -18,7 +18,7 @@ from authz.services.change import enter
 from catalogs.services.alterations import event, named, row_of, save
 from catalogs.services.cascade import remove
 from catalogs.services.resolution import find
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Target, Write, write_to
 from jobs.built_in import PREFIX, BuiltIn, offered
 from jobs.commands import check
 from jobs.models import JobRun, JobTemplate, Schedule
@@ -106,105 +106,95 @@ def register(
     actor: Actor, metalake: str, name: str, job_type: str, content: Mapping[str, Any], comment: str | None = None
 ) -> Template:
     """Register a template; the actor becomes its owner. Raises Invalid for what no template can say."""
+    top = Address(metalake=metalake)
+    target = Target(top, operations.LOAD_METALAKE, Lock.HANGS, check=_require_register, makes=KIND)
+    return write_to(actor, target, _register, name, job_type, content, comment)
 
-    def locate(actor: Actor) -> Locks:
-        top = enter(actor, metalake)
-        policy.require(actor, operations.create_of(KIND), top)
-        return [(top, Lock.HANGS)]
 
-    def act(actor: Actor, top: Located) -> Template:
-        _check_name(name)
-        check(job_type, content)
-        _require_free(top.id, name)
-        row = JobTemplate.made(
-            KIND,
-            name,
-            top,
-            creator=actor.name,
-            owner_user_id=account_of(actor),
-            comment=comment,
-            job_type=job_type,
-            content=dict(content),
-        )
-        row.save(force_insert=True)
-        located = find(actor, address_of(metalake, name))
-        record(event(actor, "job_template.registered", located, [stands(row)], executable=content["executable"]))
-        return _of_row(row, located)
+def _require_register(actor: Actor, top: Located) -> None:
+    policy.require(actor, operations.create_of(KIND), top)
 
-    return write_to(actor, locate, act, kind=KIND)
+
+def _register(write: Write, name: str, job_type: str, content: Mapping[str, Any], comment: str | None) -> Template:
+    actor, top = write.actor, write.located
+    _check_name(name)
+    check(job_type, content)
+    _require_free(top.id, name)
+    row = JobTemplate.made(
+        KIND,
+        name,
+        top,
+        creator=actor.name,
+        owner_user_id=account_of(actor),
+        comment=comment,
+        job_type=job_type,
+        content=dict(content),
+    )
+    row.save(force_insert=True)
+    located = find(actor, address_of(top.name, name))
+    record(event(actor, "job_template.registered", located, [stands(row)], executable=content["executable"]))
+    return _of_row(row, located)
 
 
 def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) -> Template:
     """Change a template, by its owner. Runs go on as they were queued, and schedules of others stop."""
     renames = any(each.new_name is not None for each in changes)
+    target = _to_change(actor, metalake, name, "alter_job_template", Lock.MOVES if renames else Lock.CHANGES)
+    return write_to(actor, target, _alter, changes)
 
-    def locate(actor: Actor) -> Locks:
-        located = _to_change(actor, metalake, name, "alter_job_template")
-        return [(located, Lock.MOVES if renames else Lock.CHANGES)]
 
-    def act(actor: Actor, located: Located) -> Template:
-        row = row_of(JobTemplate, located)
-        before = (row.name, row.comment, row.content)
-        for each in changes:
-            _apply(row, each)
-        fields = [
-            field
-            for field, old in zip(("name", "comment", "content"), before, strict=True)
-            if old != getattr(row, field)
-        ]
-        if "name" in fields:
-            _check_name(row.name)
-            _require_free(located.metalake.id, row.name)
-            for of_it in (JobRun, Schedule):
-                of_it.objects.filter(template_id=row.pk).update(template_name=row.name)
-        if "content" in fields:
-            check(row.job_type, row.content)
-            JobTemplate.objects.filter(pk=row.pk).update(content=row.content)
-        if fields:
-            save(row, actor, [field for field in fields if field != "content"])
-            pinning.follow(actor, row, before[2])
-            record(event(actor, "job_template.altered", located, named(row, fields), changed=sorted(fields)))
-        return _of_row(row, located)
-
-    return write_to(actor, locate, act, kind=KIND)
+def _alter(write: Write, changes: Sequence[Changes]) -> Template:
+    actor, located = write.actor, write.located
+    row = row_of(JobTemplate, located)
+    before = {field: getattr(row, field) for field in ("name", "comment", "content")}
+    for each in changes:
+        _apply(row, each)
+    fields = [field for field, old in before.items() if old != getattr(row, field)]
+    if "name" in fields:
+        _check_name(row.name)
+        _require_free(located.metalake.id, row.name)
+        for of_it in (JobRun, Schedule):
+            of_it.objects.filter(template_id=row.pk).update(template_name=row.name)
+    if "content" in fields:
+        check(row.job_type, row.content)
+        JobTemplate.objects.filter(pk=row.pk).update(content=row.content)
+    if fields:
+        save(row, actor, [field for field in fields if field != "content"])
+        pinning.follow(actor, row, before["content"])
+        record(event(actor, "job_template.altered", located, named(row, fields), changed=sorted(fields)))
+    return _of_row(row, located)
 
 
 def drop(actor: Actor, metalake: str, name: str) -> bool:
     """Drop a template with its runs; False if the actor sees none. Raises InUse while a run of it is under way."""
+    try:
+        write_to(actor, _to_change(actor, metalake, name, "drop_job_template", Lock.MOVES), _drop)
+    except NotFound as miss:
+        if miss.kind != KIND:
+            raise
+        return False
+    return True
 
-    def locate(actor: Actor) -> Locks:
-        try:
-            return [(_to_change(actor, metalake, name, "drop_job_template"), Lock.MOVES)]
-        except NotFound as miss:
-            if miss.kind != KIND:
-                raise
-            return []
 
-    def act(actor: Actor, located: Located | None = None) -> bool:
-        if located is None:
-            return False
-        if JobRun.objects.filter(template_id=located.id, status__in=JobRun.LIVE).exists():
-            raise InUse(f"Job template {name} has runs that have not ended: cancel them first.", kind=KIND)
-        remove(located)
-        record(event(actor, "job_template.dropped", located, [gone(located.id)]))
-        return True
-
-    return write_to(actor, locate, act, kind=KIND)
+def _drop(write: Write) -> None:
+    located = write.located
+    if JobRun.objects.filter(template_id=located.id, status__in=JobRun.LIVE).exists():
+        raise InUse(f"Job template {located.name} has runs that have not ended: cancel them first.", kind=KIND)
+    remove(located)
+    record(event(write.actor, "job_template.dropped", located, [gone(located.id)]))
 
 
 def admit(actor: Actor, asked: str, address: Address) -> None:
-    """Raise what changing the template of an address would raise for who asks (catalogs.services.admission)."""
-    _to_change(actor, address.metalake, address.leaf or "", asked)
+    """Raise what changing the template of an address would raise for the caller (catalogs.services.admission)."""
+    _to_change(actor, address.metalake, address.leaf or "", asked).permitted(actor)
 
 
-def _to_change(actor: Actor, metalake: str, name: str, operation: str) -> Located:
+def _to_change(actor: Actor, metalake: str, name: str, operation: str, lock: Lock = Lock.CHANGES) -> Target:
     """The template that is to be changed. Raises Invalid for one that is built in."""
     if name.startswith(PREFIX):
         _built_in(actor, enter(actor, metalake), name)
         raise Invalid(f"Job template {name} is built in: nobody changes it.", kind=KIND)
-    located = find(actor, address_of(metalake, name))
-    policy.require(actor, operations.OPERATIONS[operation], located)
-    return located
+    return Target(address_of(metalake, name), operations.OPERATIONS[operation], lock)
 
 
 def _apply(row: JobTemplate, changes: Changes) -> None:

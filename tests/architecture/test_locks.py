@@ -32,16 +32,16 @@ HOLDS_NOTHING = {
     ("outside/monitoring.py", "decide_all"): "operators' pages name writes by their ids",
     ("outside/intents.py", "_publish"): "by ids whose names the intent holds",
 }
-# Who takes what it holds from its caller, or is one of the ways; the last two hold a metalake, and views by their ids.
+# Who takes what it holds from its caller, or is one of the ways; the last three hold a metalake, and views by id.
 WAYS = {
     ("authz/services/change.py", "change"),
     ("catalogs/services/writes.py", "write_to"),
     ("outside/intents.py", "_promise"),
-    ("catalogs/managed/pointers.py", "_swap"),
-    ("catalogs/managed/pointers.py", "_swap_all"),
+    ("catalogs/managed/pointers.py", "move_all"),
     ("outside/monitoring.py", "_decide"),
     ("access/usage/reports.py", "deliver"),
     ("views_mgmt/services/findings.py", "deliver"),
+    ("views_mgmt/delegated/orphans.py", "_is_done"),
 }
 # Transactions beside `write`, which change nothing that was found by a name.
 OTHERS = {

@@ -11,8 +11,9 @@ from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.services import grants, owners, people, roles
 from catalogs.lookup import find
-from catalogs.models import Table
-from catalogs.services import catalogs, metalakes, pointers, schemas, tables
+from catalogs.managed.tables import ManagedTables
+from catalogs.pointer_stores import NewState
+from catalogs.services import catalogs, metalakes, schemas, tables
 from catalogs.services.alterations import Alteration
 from catalogs.services.provider_of import files_of
 from metalake.kinds import Kind
@@ -78,9 +79,8 @@ class Twin(Mirror):
             store = files_of(home)
             place = f"{store.warehouse}/{uuid}"
             metadata = {"table-uuid": str(uuid), "location": place}
-            location = f"{place}/metadata/1.json"
-            new = pointers.NewPointer(Table, store, metadata, "table.created")
-            return pointers.publish(actor, ident, home, new, location)
+            new = NewState(store, metadata, f"{place}/metadata/1.json", b"")
+            return ManagedTables.pointers.publish(actor, ident, home, new, "created").published
 
         self.step(
             user,

@@ -16,7 +16,7 @@ from authz.callers.identity import actor_of
 from authz.models import AuditEntry, User
 from catalogs.models import Catalog, LocationClaim, Table
 from catalogs.secrets import MASK
-from catalogs.services import catalogs, commits, pointers, purge, schemas, tables
+from catalogs.services import catalogs, commits, purge, resolution, schemas, tables
 from catalogs.services.provider_of import provider_at
 from catalogs.table_stores import TableDraft, TableRecord
 from metalake.errors import Conflict, Invalid, NotFound
@@ -108,8 +108,8 @@ def test_a_lost_race_leaves_the_claims_as_they_were(actor: Actor, monkeypatch: p
     stale = {"type": "assert-ref-snapshot-id", "ref": "gone", "snapshot-id": 1}
     plans = iter([[read_before], [stale]])
     with pytest.raises(Conflict):
-        table = before.published
-        commits.commit_to(actor, at("t"), table, lambda _: (next(plans), [set_location(f"{warehouse()}/two")]))
+        change = commits.planned_change(lambda _: (next(plans), [set_location(f"{warehouse()}/two")]))
+        commits.commit(actor, at("t"), before.published, change)
     assert claims("t") == [f"{warehouse()}/one"]
 
 
@@ -243,7 +243,7 @@ def test_a_foreign_log_does_not_fail_a_commit_that_happened(actor: Actor) -> Non
 def test_a_load_is_of_the_moment_when_its_table_was_looked_up(actor: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     record = made(actor, "t")
     METADATA.forget(record.published.catalog.id, record.metadata_location or "")
-    find = pointers.find_table
+    find = resolution.find_table
 
     def find_and_drop(*arguments: Any) -> Any:
         found = find(*arguments)

@@ -13,7 +13,7 @@ from catalogs.managed.schemas import ManagedSchemas
 from catalogs.managed.tables import ManagedTables
 from catalogs.models import Catalog
 from catalogs.stores import CatalogStore, SchemaStore, keeps_tables_here, storage_of, store_for
-from catalogs.table_stores import PartitionStore, PointerStore, TableStore
+from catalogs.table_stores import PartitionStore, TablePointers, TableStore
 from metalake.errors import Unsupported
 from metalake.interfaces import Surface
 from metalake.kinds import Kind
@@ -85,7 +85,7 @@ def test_a_catalog_whose_provider_is_gone_is_asked_here_and_keeps_nothing(lake: 
     assert not keeps_tables_here(lake)
 
 
-@pytest.mark.parametrize("surface", [CatalogStore, SchemaStore, TableStore, PointerStore, PartitionStore])
+@pytest.mark.parametrize("surface", [CatalogStore, SchemaStore, TableStore, TablePointers, PartitionStore])
 def test_a_store_that_lacks_a_member_cannot_be_made(surface: type[Surface]) -> None:
     for missing in surface.__abstractmethods__:
         members = dict.fromkeys(surface.__abstractmethods__ - {missing}, lambda *_: None)

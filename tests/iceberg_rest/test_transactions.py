@@ -66,10 +66,10 @@ def test_a_lost_race_undoes_all_and_is_tried_again(home: Caller, monkeypatch: py
     files = len(metadata_files(home))
     move, lost = managed_pointers.move_pointer, iter([True])
 
-    def loses_once(actor: Any, model: Any, located: Any, was: Any, new: Any) -> bool:
-        if located.nodes[-1].name == "u" and next(lost, False):
-            return False
-        return move(actor, model, located, was, new)
+    def loses_once(actor: Any, model: Any, located: Any, current: Any, new: Any) -> None:
+        if located.name == "u" and next(lost, False):
+            raise managed_pointers.Raced
+        move(actor, model, located, current, new)
 
     monkeypatch.setattr(managed_pointers, "move_pointer", loses_once)
     assert commit(home, change("t"), change("u")).status == 204

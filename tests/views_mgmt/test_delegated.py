@@ -124,7 +124,7 @@ def test_what_iceberg_cannot_hold_is_refused_with_its_place(home: Caller, parts:
 
 
 def test_a_change_that_lost_a_race_is_made_on_the_new_state(delays: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    swap = pointers._swap
+    swap = pointers.DelegatedPointers.swap
     rivals = [update("setProperty", property="rival", value="first")]
 
     def second(*arguments: Any) -> Any:
@@ -132,7 +132,7 @@ def test_a_change_that_lost_a_race_is_made_on_the_new_state(delays: Caller, monk
             assert alter(delays, rivals.pop()).status == 200
         return swap(*arguments)
 
-    monkeypatch.setattr(pointers, "_swap", second)
+    monkeypatch.setattr(pointers.DelegatedPointers, "swap", second)
     late = alter(delays, update("addRepresentation", representation=sql("flink")))["view"]
     assert late["version"] == 3 and late["properties"] == {"rival": "first"} and len(late["representations"]) == 3
     assert len(files()) == 3, "the loser's first file is removed"
@@ -169,7 +169,7 @@ def test_what_a_killed_process_leaves_is_vacuumed_and_the_past_stays(
     alter(delays, update("updateComment", newComment="x"))
     past = files()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(pointers, "_swap", killed)
+        patch.setattr(pointers.DelegatedPointers, "swap", killed)
         alter(delays, update("updateComment", newComment="y"))
     (left,) = set(files()) - set(past)
     for path in files():

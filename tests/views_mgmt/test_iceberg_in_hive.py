@@ -14,7 +14,7 @@ from formats.hive.tables import HiveTable
 from formats.iceberg import files, storage
 from formats.iceberg.views.builder import apply_view_updates, new_view_metadata
 from metalake.kinds import Kind
-from outside.view_pointers import OutsideViewPointers
+from outside.pointers import OutsideViewPointers
 from providers import circuit_breaker
 from providers.glue.mapping import table_input
 from tests.catalogs.callers import Caller
@@ -273,11 +273,11 @@ def test_a_change_that_lost_a_race_is_made_on_the_new_state(
     swap, place = OutsideViewPointers.swap, entry(engines, "two").sd.location
     rivals = [metadata_at(place, "SELECT 1", "SELECT 2")]
 
-    def second(self: OutsideViewPointers, actor: Any, address: Any, current: Any, *rest: Any) -> Any:
+    def second(self: OutsideViewPointers, actor: Any, commit: Any) -> Any:
         if rivals:
-            uuid = {"view-uuid": current.metadata["view-uuid"]}
+            uuid = {"view-uuid": commit.current.metadata["view-uuid"]}
             engines.change("two", pointing_to(written(rivals.pop() | uuid, 7), place))
-        return swap(self, actor, address, current, *rest)
+        return swap(self, actor, commit)
 
     monkeypatch.setattr(OutsideViewPointers, "swap", second)
     late = changed(admin, f"{engines.views}/two", update("addRepresentation", representation=sql("flink")))["view"]

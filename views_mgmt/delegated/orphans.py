@@ -14,21 +14,22 @@ from authz.locks import Lock
 from authz.transactions import write
 from catalogs import vault
 from catalogs.lookup import by_id
+from catalogs.managed.pointers import Raced, move_pointer
+from catalogs.pointer_stores import NewState, discard_on_failure, now_ms
 from catalogs.services import shared_folders
 from catalogs.services.commits import COMMIT_ATTEMPTS
-from catalogs.services.pointers import FileGone, move_pointer, now_ms, publish_or_discard
 from catalogs.services.provider_of import files_of
 from catalogs.services.writes import hold_each
-from catalogs.table_stores import NewState
 from formats.iceberg.views.builder import run_by_invokers
 from metalake.errors import Conflict
 from metalake.events import follow_up
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.outbox import NotHere
-from views_mgmt.delegated.pointers import note_state, record_of
+from views_mgmt.delegated.pointers import DelegatedPointers, note_state
 from views_mgmt.models import View
 from views_mgmt.services import definer
+from views_mgmt.stores import ViewRecord
 
 
 def note(securable_ids: Sequence[int]) -> None:
@@ -55,24 +56,24 @@ def _is_done(view: Located) -> bool:
     """Make the new state the view's; False if another commit came first."""
     if reason := vault.lacks_key_of(view.catalog.id):
         raise NotHere(reason)
-    files, current = files_of(view), record_of(view)
+    files, current = files_of(view), DelegatedPointers().current(system_actor(), view)
     shared_folders.require_here([current.metadata_location or ""], files.allowed)
     metadata = run_by_invokers(current.metadata, now_ms=now_ms())
     if metadata is current.metadata:
         return True
     new = NewState(files, metadata, *files.write(metadata, current.metadata_location))
-
-    def act(actor: Actor) -> Located | None:
-        fresh = by_id(view.id)
-        if fresh is None or not move_pointer(actor, View, fresh, current.metadata_location, new):
-            return None
-        return note_state(actor, fresh, current, new, "view.altered")
-
-    publish = partial(write, system_actor(), act, holds=partial(hold_each, [(view, Lock.CHANGES)]), kind=Kind.VIEW)
+    move = partial(_move, view=view, current=current, new=new)
     try:
-        published = publish_or_discard(files, new.location, publish)
-    except FileGone:
+        with discard_on_failure([new]):
+            write(system_actor(), move, holds=partial(hold_each, [(view, Lock.CHANGES)]), kind=Kind.VIEW)
+    except Raced:
         return False
-    if published is None:
-        files.discard(new.location)
-    return published is not None
+    return True
+
+
+def _move(actor: Actor, view: Located, current: ViewRecord, new: NewState) -> None:
+    fresh = by_id(view.id)
+    if fresh is None:
+        raise Raced
+    move_pointer(actor, View, fresh, current, new)
+    note_state(actor, fresh, current, new, "view.altered")

@@ -6,12 +6,13 @@ from typing import ClassVar
 
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
+from catalogs.services.commits import commit
 from formats.iceberg.views.translate import to_iceberg_view
 from formats.native.outlines import outline_native
 from formats.native.view_definition import ViewDefinition
 from metalake.lineage import Address, Located
-from views_mgmt.delegated.pointers import DelegatedPointers, record_of
-from views_mgmt.iceberg_commits import CommittedPointers
+from views_mgmt.delegated.pointers import DelegatedPointers
+from views_mgmt.iceberg_commits import alteration
 from views_mgmt.services import rows
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
@@ -19,7 +20,7 @@ from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 class DelegatedViews(ViewStore):
     """Views in catalogs of Metalake's own Iceberg tables; all of them are Iceberg views."""
 
-    pointers: ClassVar[CommittedPointers] = DelegatedPointers()
+    pointers: ClassVar[DelegatedPointers] = DelegatedPointers()
     renames_with_changes = True
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
@@ -29,13 +30,13 @@ class DelegatedViews(ViewStore):
         return LeafListing()
 
     def load(self, actor: Actor, view: Located, *, refresh: bool = False, as_published: bool = False) -> ViewRecord:
-        return record_of(view)
+        return self.pointers.current(actor, view)
 
     def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
         pass
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:
-        view = record_of(leaf)
+        view = self.load(actor, leaf)
         definition = view.definition
         return LeafDescription(
             comment=definition.comment or "",
@@ -54,7 +55,7 @@ class DelegatedViews(ViewStore):
     def alter(
         self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
     ) -> ViewRecord:
-        return self.pointers.alter(actor, address, view, plan, target=target)
+        return commit(actor, address, view, alteration(actor, plan, target))
 
     def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
         return rows.rename(actor, source, target)

@@ -4,63 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import orjson
 
-from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.accounts import account_of
-from authz.locks import Lock, hold_owner
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.lookup import by_id
-from catalogs.services.alterations import event, require_enabled
+from catalogs.services.alterations import event
 from catalogs.services.free_names import require_free
-from catalogs.services.pointers import require_home
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Write, new_in_schema, write_to
 from formats.iceberg.column_names import CASE_TWINS, require_no_twins
 from formats.iceberg.forbidden_properties import check_limits
 from formats.native.outlines import outline_native
 from formats.native.view_definition import SecurityMode, ViewDefinition
-from metalake.errors import Unsupported
 from metalake.events import record, stands
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
 from views_mgmt import versions
 from views_mgmt.services import definer, rows
-from views_mgmt.stores import Plan, ViewDraft, ViewPointers, ViewRecord, ViewStore
-
-
-class NoPointers(ViewPointers):
-    """Views of a catalog that is no Iceberg catalog: the Iceberg wire neither shows nor makes any."""
-
-    def create(self, actor: Actor, address: Address, home: Located, draft: ViewDraft) -> ViewRecord:
-        raise self._refusal()
-
-    def register(self, actor: Actor, address: Address, home: Located, location: str) -> ViewRecord:
-        raise self._refusal()
-
-    def replace(
-        self, actor: Actor, address: Address, view: Located, requirements: Sequence[Any], updates: Sequence[Any]
-    ) -> ViewRecord:
-        raise view.missing()
-
-    def read(self, record: ViewRecord) -> ViewRecord:
-        raise record.view.missing()
-
-    def _refusal(self) -> Unsupported:
-        return Unsupported(
-            "This catalog keeps no Iceberg views: create the view over the native API, or in an Iceberg catalog.",
-            kind=Kind.VIEW,
-        )
+from views_mgmt.stores import Plan, ViewRecord, ViewStore
 
 
 class ManagedViews(ViewStore):
     """All of a view is its latest version's row."""
 
-    pointers = NoPointers()
+    pointers = None
     renames_with_changes = True
 
     def meet(self, actor: Actor, schema: Located, name: str) -> bool:
@@ -91,53 +62,13 @@ class ManagedViews(ViewStore):
         check_limits(wanted.properties)
         _require_columns(home, wanted.columns)
         whole = replace(wanted, security_mode=wanted.security_mode or SecurityMode.DEFINER)
-        name, home_id = rows.name_in(home, address.leaf or ""), home.id
-
-        def locate(actor: Actor) -> Locks:
-            fresh = require_home(actor, address, operations.CREATE_VIEW)
-            if fresh.id != home_id:
-                raise fresh.missing()
-            return [(fresh, Lock.HANGS)]
-
-        def act(actor: Actor, home: Located) -> ViewRecord:
-            require_free(home, name, Kind.VIEW)
-            owner = {"owner_user_id": account_of(actor)}
-            row = Securable.made(Kind.VIEW, name, home, creator=actor.name, **owner)
-            row.save(force_insert=True)
-            view = by_id(row.pk)
-            assert view is not None
-            versions.add(view, whole, actor.name)
-            record(event(actor, "view.created", view, [stands(row)]))
-            return _record(view, whole)
-
-        return write_to(actor, locate, act, kind=Kind.VIEW, after=partial(hold_owner, actor.id))
+        target = new_in_schema(address, Kind.VIEW, home)
+        return write_to(actor, target, _create, rows.name_in(home, address.leaf or ""), whole)
 
     def alter(
         self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
     ) -> ViewRecord:
-        def locate(actor: Actor) -> Locks:
-            fresh = rows.view_at(actor, address)
-            policy.require(actor, operations.ALTER_VIEW, fresh)
-            require_enabled(fresh)
-            return [(fresh, Lock.CHANGES)] if target is None else rows.locate_for_rename(actor, address, target)
-
-        def act(actor: Actor, *targets: Located) -> ViewRecord:
-            fresh = targets[-1]
-            before = versions.current(fresh).definition
-            wanted = plan(before)
-            check_limits(wanted.properties)
-            _require_columns(fresh, wanted.columns, before.columns)
-            definer.require_may_change(actor, fresh, before, wanted)
-            if target is not None:
-                fresh = rows.move_row(actor, targets[0], fresh, target.leaf or "")
-            changed = wanted.differences(before)
-            if changed or target is not None:  # a name is a part of a version as any other
-                number = versions.add(fresh, wanted, actor.name)
-                if changed:
-                    record(event(actor, plan.event, fresh, version=number, changed=changed))
-            return _record(fresh, wanted)
-
-        return write_to(actor, locate, act, kind=Kind.VIEW)
+        return write_to(actor, rows.to_alter(address, target), _alter, plan, target)
 
     def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
         if iceberg:
@@ -148,6 +79,35 @@ class ManagedViews(ViewStore):
         if iceberg:
             raise view.missing()
         rows.drop(actor, address)
+
+
+def _create(write: Write, name: str, whole: ViewDefinition) -> ViewRecord:
+    actor, home = write.actor, write.home
+    require_free(home, name, Kind.VIEW)
+    row = Securable.made(Kind.VIEW, name, home, creator=actor.name, owner_user_id=account_of(actor))
+    row.save(force_insert=True)
+    view = by_id(row.pk)
+    assert view is not None
+    versions.add(view, whole, actor.name)
+    record(event(actor, "view.created", view, [stands(row)]))
+    return _record(view, whole)
+
+
+def _alter(write: Write, plan: Plan, target: Address | None) -> ViewRecord:
+    actor, view = write.actor, write.located
+    before = versions.current(view).definition
+    wanted = plan(before)
+    check_limits(wanted.properties)
+    _require_columns(view, wanted.columns, before.columns)
+    definer.require_may_change(actor, view, before, wanted)
+    if target is not None:
+        view = rows.move_row(actor, write.home, view, target.leaf or "")
+    changed = wanted.differences(before)
+    if changed or target is not None:  # a name is a part of a version as any other
+        number = versions.add(view, wanted, actor.name)
+        if changed:
+            record(event(actor, plan.event, view, version=number, changed=changed))
+    return _record(view, wanted)
 
 
 def _require_columns(at: Located, columns: Sequence[Any], before: Sequence[Any] = ()) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from authz import operations, policy
+from collections.abc import Sequence
+
+from authz import operations
 from authz.actor import Actor
 from authz.locks import Lock
-from authz.services import ownership_rules
 from catalogs import lookup
-from catalogs.services import resolution
-from catalogs.services.alterations import event, require_enabled
+from catalogs.services import renames, resolution
+from catalogs.services.alterations import event
 from catalogs.services.cascade import remove
-from catalogs.services.free_names import require_free_for_rename
-from catalogs.services.pointers import as_home
-from catalogs.services.renames import rename_row
-from catalogs.services.writes import Locks, write_to
+from catalogs.services.writes import Target, Write, write_to
 from catalogs.stores import offers_of
 from metalake.events import gone, record
 from metalake.kinds import Kind
@@ -32,52 +30,34 @@ def view_at(actor: Actor, address: Address) -> Located:
     return resolution.of_kind(actor, lookup.find(actor, address), Kind.VIEW)
 
 
-def locate_for_rename(actor: Actor, source: Address, target: Address) -> Locks:
-    """The target's schema and the view, after checking the rights to rename it, or to move it there."""
-    fresh, moves = view_at(actor, source), source.schema != target.schema
-    # Before the target is looked up, so that only who may move the view learns whether it exists.
-    policy.require(actor, operations.MOVE_VIEW if moves else operations.ALTER_VIEW, fresh)
-    require_enabled(fresh)
-    home = lookup.find(actor, target.of_schema())
-    if moves:
-        as_home(actor, home, operations.CREATE_VIEW)
-    return [(home, Lock.HANGS), (fresh, Lock.MOVES)]
+def to_alter(address: Address, target: Address | None) -> Sequence[Target]:
+    """The view that is to be altered and, with a `target`, renamed at once, or moved there."""
+    return [Target(address, operations.ALTER_VIEW)] if target is None else renames.to_rename(address, target)
 
 
 def move_row(actor: Actor, home: Located, fresh: Located, name: str) -> Located:
     """Give a view its new name and schema, in the caller's transaction; the view under its new name."""
-    name = name_in(home, name)
-    if home.id != fresh.above().id:
-        ownership_rules.require_no_escape(actor, fresh, home)
-    require_free_for_rename(fresh, home, name)
-    return rename_row(actor, fresh, home, name)
+    return renames.move(actor, fresh, home, name_in(home, name))
 
 
 def rename(actor: Actor, source: Address, target: Address) -> Located:
     """Rename a view, or move it; that is a new version as any other change."""
+    return write_to(actor, renames.to_rename(source, target), _rename, target.leaf or "")
 
-    def act(actor: Actor, home: Located, fresh: Located) -> Located:
-        before = versions.current(fresh)
-        moved = move_row(actor, home, fresh, target.leaf or "")
-        versions.add(
-            moved, before.definition, actor.name, Form(before.view.engine, before.view.format), before.stored_as
-        )
-        return moved
 
-    return write_to(actor, lambda actor: locate_for_rename(actor, source, target), act, kind=Kind.VIEW)
+def _rename(write: Write, name: str) -> Located:
+    view, by = write.located, write.actor.name
+    before = versions.current(view)
+    moved = move_row(write.actor, write.home, view, name)
+    versions.add(moved, before.definition, by, Form(before.view.engine, before.view.format), before.stored_as)
+    return moved
 
 
 def drop(actor: Actor, address: Address) -> None:
     """Drop a view's row now, with its grants; its versions stay."""
+    write_to(actor, Target(address, operations.DROP_VIEW, Lock.MOVES), _drop)
 
-    def locate(actor: Actor) -> Locks:
-        fresh = view_at(actor, address)
-        policy.require(actor, operations.DROP_VIEW, fresh)
-        require_enabled(fresh)
-        return [(fresh, Lock.MOVES)]
 
-    def act(actor: Actor, fresh: Located) -> None:
-        remove(fresh)
-        record(event(actor, "view.dropped", fresh, [gone(fresh.id)]))
-
-    write_to(actor, locate, act, kind=Kind.VIEW)
+def _drop(write: Write) -> None:
+    remove(write.located)
+    record(event(write.actor, "view.dropped", write.located, [gone(write.located.id)]))

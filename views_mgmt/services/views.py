@@ -11,12 +11,13 @@ from typing import Any
 from authz import operations, policy
 from authz.actor import Actor
 from authz.operations import Operation
+from catalogs.pointer_stores import PointerStore
 from catalogs.secrets import require_values
 from catalogs.services import resolution
 from catalogs.services.alterations import require_enabled, resolve_masks
+from catalogs.services.commits import commit
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
-from catalogs.services.pointers import meet_home
-from catalogs.services.resolution import read_or_namesake
+from catalogs.services.resolution import meet_home, read_or_namesake
 from catalogs.stores import store_for
 from formats.native.view_definition import ViewDefinition
 from formats.native.views import CreateViewRequest, RenameView, ReplaceView, altered
@@ -27,6 +28,7 @@ from metalake.lineage import Address, Located
 from metalake.logs import note_failure
 from metalake.models import Securable
 from views_mgmt import versions
+from views_mgmt.iceberg_commits import replacement
 from views_mgmt.models import ViewVersion
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
@@ -106,7 +108,9 @@ def _require_loadable(actor: Actor, view: Located) -> None:
 def load_iceberg_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewRecord:
     """A view with its Iceberg metadata. Raises NotFound for a view in another format."""
     record = load_view(actor, address, refresh=refresh)
-    return store_of(record.view).pointers.read(record)
+    if record.metadata_location is None:
+        raise record.view.missing()
+    return record
 
 
 def find_view(actor: Actor, address: Address) -> Located:
@@ -138,13 +142,23 @@ def create_view(actor: Actor, address: Address, asked: CreateViewRequest) -> Vie
 def create_iceberg_view(actor: Actor, address: Address, draft: ViewDraft) -> ViewRecord:
     """Create a view from a request of the Iceberg wire."""
     home = _home(actor, address)
-    return store_of(home).pointers.create(actor, address, home, draft)
+    return _pointers_in(home).create(actor, address, home, draft)
 
 
 def register_view(actor: Actor, address: Address, metadata_location: str) -> ViewRecord:
     """Register an Iceberg view by its existing metadata file."""
     home = _home(actor, address, operations.REGISTER_VIEW)
-    return store_of(home).pointers.register(actor, address, home, metadata_location)
+    return _pointers_in(home).register(actor, address, home, metadata_location)
+
+
+def _pointers_in(home: Located) -> PointerStore[ViewRecord, ViewDraft]:
+    pointers = store_of(home).pointers
+    if pointers is None:
+        raise Unsupported(
+            "This catalog keeps no Iceberg views: create the view over the native API, or in an Iceberg catalog.",
+            kind=Kind.VIEW,
+        )
+    return pointers
 
 
 def _home(actor: Actor, address: Address, asks: Operation = operations.CREATE_VIEW) -> Located:
@@ -202,9 +216,7 @@ def _changed(updates: Sequence[Any], definition: ViewDefinition) -> ViewDefiniti
 
 def replace_view(actor: Actor, address: Address, requirements: Sequence[Json], updates: Sequence[Json]) -> ViewRecord:
     """Apply updates of the Iceberg wire to a view."""
-    view = find_view(actor, address)
-    policy.require(actor, operations.ALTER_VIEW, view)
-    return store_of(view).pointers.replace(actor, address, view, requirements, updates)
+    return commit(actor, address, find_view(actor, address), replacement(requirements, updates))
 
 
 def rename_view(actor: Actor, source: Address, target: Address, *, iceberg: bool = False) -> Located:
