@@ -90,10 +90,10 @@ class SchemaStore(Surface):
         """
 
     @abstractmethod
-    def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
+    def as_remote(self, actor: Actor, schema: Located) -> Remote:
         """The schema in the form that the outside system of its tables needs: its name there, comment and properties.
 
-        With `refresh` its own system is asked now. Raises NotFound if it is gone or has no object there.
+        Raises NotFound if it is gone.
         """
 
     @abstractmethod

@@ -31,8 +31,13 @@ def properties_of(catalog_id: int) -> dict[str, str]:
 
     Raises NotFound if the catalog does not exist, ProviderUnavailable if a secret does not open.
     """
-    properties, secrets = _properties_and_secrets(catalog_id)
-    return merged(properties, secrets)
+    return provider_and_properties(catalog_id)[1]
+
+
+def provider_and_properties(catalog_id: int) -> tuple[str, dict[str, str]]:
+    """The name of a catalog's provider, and its properties as of `properties_of`; one statement."""
+    provider, properties, secrets = _stored(catalog_id)
+    return provider, merged(properties, secrets)
 
 
 def opened(catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
@@ -42,7 +47,7 @@ def opened(catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
     """
     if MASK not in properties.values():
         return dict(properties)
-    return merged(properties, _properties_and_secrets(catalog_id)[1])
+    return merged(properties, _stored(catalog_id)[2])
 
 
 def seal(catalog_id: int, secrets: Mapping[str, str]) -> None:
@@ -145,11 +150,11 @@ def _rewrap(row: CatalogSecrets, newest: MasterKey) -> str | None:
     return None
 
 
-def _properties_and_secrets(catalog_id: int) -> tuple[dict[str, str], SealedSecrets]:
-    """The properties and the sealed secrets of a catalog, read in one statement. Raises NotFound."""
-    columns = ("properties", "pk", "name", "secrets__master_key", "secrets__data_key", "secrets__sealed")
-    for properties, *row in Catalog.objects.filter(pk=catalog_id).values_list(*columns):
-        return properties, SealedSecrets(*row)
+def _stored(catalog_id: int) -> tuple[str, dict[str, str], SealedSecrets]:
+    """The provider's name, the properties and the sealed secrets of a catalog; one statement. Raises NotFound."""
+    columns = ("provider", "properties", "pk", "name", "secrets__master_key", "secrets__data_key", "secrets__sealed")
+    for provider, properties, *row in Catalog.objects.filter(pk=catalog_id).values_list(*columns):
+        return provider, properties, SealedSecrets(*row)
     raise NotFound("The catalog does not exist.", kind="catalog")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,6 @@ from django.utils import timezone
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
-from catalogs import lookup
 from catalogs.lookup import by_id
 from catalogs.models import Intent
 from catalogs.services import free_names as naming
@@ -25,11 +24,12 @@ from metalake.events import event_of, record, stands
 from metalake.full_names import dotted
 from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind, Slot
-from metalake.lineage import Address, Located
+from metalake.lineage import Address, Located, Node
 from metalake.models import Securable, new_id
 from outside import intents, mirror, table_places
 from outside.intents import Draft, Work, step
-from outside.schema_places import asked_now, making, place_to_make, publish_place
+from outside.schema_places import making, publish_place, schema_for_new
+from outside.tables import ExternalTable, require_shown
 from outside.view_versions import as_arguments
 from outside.view_versions import note_all as note_views
 from outside.write_helpers import names_on, recheck
@@ -41,9 +41,14 @@ Defined = Callable[[Provider, Remote], NewTable]
 StatesOf = Callable[[Provider, NewTable], Sequence[State]]
 
 
-def create(actor: Actor, ident: Address, home: Located, asked: CreateTableRequest) -> Located:
-    """Make a table from a native create request."""
-    return make(actor, ident, home, lambda provider, schema: provider.tables.draft(schema, asked))
+def create(actor: Actor, ident: Address, home: Located, asked: CreateTableRequest) -> ExternalTable:
+    """Make a table from a native create request; the table as its system answered."""
+    provider = provider_at(home)
+    table, intent = _make(actor, ident, home, provider, lambda _, schema: provider.tables.draft(schema, asked))
+    definition, taken_at = _answer(intent).definition, intent.ended_at
+    assert taken_at is not None
+    require_shown(table, provider, definition)
+    return ExternalTable(table, provider, definition, taken_at)
 
 
 def make(
@@ -56,79 +61,69 @@ def make(
     states_of: StatesOf = lambda provider, new: (),
     fact: str = "created",
 ) -> Located:
-    """Make the table or Iceberg view that `defined` returns for its outside schema, after making that schema if it
-    exists only here.
+    """Make the table or view that `defined` returns for its outside schema, after making that schema if it exists only
+    here.
 
-    `states_of` gives the states that it has as a view, oldest first; `fact` is the last part of its event's name.
+    `states_of` gives the states that an Iceberg view has, oldest first; `fact` is the last part of the event's name.
     """
-    provider = provider_at(home)
+    return _make(actor, ident, home, provider_at(home), defined, kind, states_of, fact)[0]
+
+
+def _make(
+    actor: Actor,
+    ident: Address,
+    home: Located,
+    provider: Provider,
+    defined: Defined,
+    kind: Kind = Kind.TABLE,
+    states_of: StatesOf = lambda provider, new: (),
+    fact: str = "created",
+) -> tuple[Located, Intent]:
     name = provider.names.folded(ident.leaf or "")
     check_new_name(name, kind)
     naming.require_free(home, name, kind)
-    place = place_to_make(actor, home, provider)
-    schema = place or asked_now(actor, home)
+    schema, is_new = schema_for_new(actor, home, provider)
     new = defined(provider, schema)
-    plan = _checked(actor, home, schema, provider, kind, new)
-    more = {"fact": fact, "states": as_arguments(states_of(provider, new))}
+    call: dict[str, Any] = {"schema": mirror.provider_levels(schema), str(kind): name, "definition": new.definition}
+    has_files = kind is Kind.TABLE or new.plan is not None
+    if has_files:
+        call["plan"] = _checked(actor, home, schema, provider, kind, new)
+    arguments = {"schema_id": home.id, "name": name, "fact": fact, "states": as_arguments(states_of(provider, new))}
 
-    def arguments(actor: Actor, fresh: Located) -> dict[str, Any]:
-        names = {"schema": mirror.provider_levels(schema), str(kind): name}
-        return {**names, "definition": new.definition, "plan": plan, "by_owner": places.may_choose(actor, fresh)}
+    def decide(actor: Actor) -> Draft:
+        marker, verb = new_id(), f"create_{kind}"
+        fresh = recheck(actor, home, operations.OPERATIONS[verb])
+        naming.require_free(fresh, name, kind)
+        first, on_the_way = making(schema if is_new else None, fresh, marker)
+        by_owner = {"by_owner": places.may_choose(actor, fresh)} if has_files else {}
+        return Draft(
+            id=marker,
+            verb=verb,
+            catalog_id=fresh.catalog.id,
+            full_name=dotted([*fresh.full_name, name]),
+            names=[*on_the_way, (fresh.id, Slot.TABULAR, name)],
+            must_stay=names_on(fresh),
+            steps=[*first, step(verb, **call, **by_owner, marker=str(marker))],
+            arguments=arguments,
+        )
 
-    carry_creation(actor, home, kind, name, place, arguments, more)
-    return lookup.find(actor, replace(ident, leaf=name))
+    at = replace(home.address, leaf=name, leaf_kind=kind)
+    intent = intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]), at=at)
+    return home.below(Node(intent.pk, kind, name, intent.actor_id, None)), intent
 
 
 def _checked(
     actor: Actor, home: Located, schema: Remote, provider: Provider, kind: Kind, new: NewTable
 ) -> dict[str, Any] | None:
     """The plan with the ground that limits the actor. Raises Forbidden or Invalid for a place that may not be used."""
-    if kind is Kind.VIEW:
-        named = provider.view_pointers.named_places(new.definition, new.plan)
-    else:
-        named = provider.tables.named_places(new.definition, new.plan)
-    bound = table_places.require_named(actor, home, schema, provider, named)
+    store = provider.view_pointers if kind is Kind.VIEW else provider.tables
+    bound = table_places.require_named(actor, home, schema, provider, store.named_places(new.definition, new.plan))
     return table_places.with_ground(bound, new.plan)
 
 
-def carry_creation(
-    actor: Actor,
-    home: Located,
-    kind: Kind,
-    name: str,
-    place: Remote | None,
-    arguments: Callable[[Actor, Located], dict[str, Any]],
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    """Make an object in a schema, and before it the schema's `place` if it does not exist yet.
-
-    `arguments` are those of the call but for its marker, made in the transaction that promises it. `more` may have
-    `fact`, the last part of the event's name, and the `states` of an Iceberg view.
-    """
-
-    def decide(actor: Actor) -> Draft:
-        fresh = recheck(actor, home, operations.create_of(kind))
-        naming.require_free(fresh, name, kind)
-        draft = _creation(fresh, kind, name, place, arguments(actor, fresh))
-        return replace(draft, arguments={**draft.arguments, **(more or {})})
-
-    intents.carry(actor, decide, holds=partial(hold_each, [(home, Lock.MOVES)]))
-
-
-def _creation(home: Located, kind: Kind, name: str, place: Remote | None, arguments: dict[str, Any]) -> Draft:
-    """The draft of the intent to make an object, and before it the outside schema `place` if that is not there yet."""
-    marker, verb = new_id(), f"create_{kind}"
-    first, on_the_way = making(place, home, marker)
-    return Draft(
-        id=marker,
-        verb=verb,
-        catalog_id=home.catalog.id,
-        full_name=dotted([*home.full_name, name]),
-        names=[*on_the_way, (home.id, Slot.TABULAR, name)],
-        must_stay=names_on(home),
-        steps=[*first, step(verb, **arguments, marker=str(marker))],
-        arguments={"schema_id": home.id, "name": name},
-    )
+def _answer(intent: Intent) -> Remote:
+    """What the system said of the new object."""
+    return Remote(**intent.steps[-1]["result"])
 
 
 def _home(actor: Actor, intent: Intent) -> Located:
@@ -140,11 +135,12 @@ def _home(actor: Actor, intent: Intent) -> Located:
 
 
 def _publish_creation(actor: Actor, intent: Intent) -> None:
+    """Insert the row; it has the id of its intent, so that the process that promised it knows the id."""
     now, home, name = timezone.now(), _home(actor, intent), intent.arguments["name"]
-    kind, answer = Kind(intent.verb.removeprefix("create_")), Remote(**intent.steps[-1]["result"])
+    kind, answer = Kind(intent.verb.removeprefix("create_")), _answer(intent)
     naming.require_free(home, name, kind, is_there=True)
     publish_place(intent, home)
-    row = Securable.made(kind, name, home, owner_user_id=actor.id, creator=actor.name)
+    row = Securable.made(kind, name, home, id=intent.pk, owner_user_id=actor.id, creator=actor.name)
     row.save(force_insert=True)
     mirror.store_answer(row.id, home.catalog.id, name, answer, now)
     note_views(home, [(row.id, answer)], actor.name, intent.arguments.get("states", ()))

@@ -8,13 +8,16 @@ process whose intent was taken over notices that by the fence, and stops. Reason
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -22,12 +25,14 @@ from django.utils import timezone
 from authz.actor import Actor, actor_from
 from authz.callers.accounts import account_of
 from authz.transactions import write
+from catalogs.lookup import refreshed_at
 from catalogs.models import Intent, Reservation
 from metalake import errors, leases
 from metalake.errors import Conflict, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from metalake.events import Event, record
 from metalake.kinds import Kind
 from metalake.leases import TakenOver
+from metalake.lineage import Address
 from metalake.request_context import for_request, request_id
 from outside import steps, worker_calls
 from outside.steps import ADOPTED as ADOPTED
@@ -84,16 +89,22 @@ class NameReserved(Conflict):
 # Promise
 
 
-def carry(actor: Actor, decide: Callable[[Actor], Draft], *, holds: Callable[[], object]) -> Intent:
+def carry(
+    actor: Actor, decide: Callable[[Actor], Draft], *, holds: Callable[[], object], at: Address | None = None
+) -> Intent:
     """Make the write that `decide` drafts, in a transaction in which it also checks the rights.
 
-    `holds` locks the rows that the write is about, before `decide` reads them. Raises the error that made the write
-    fail, which is undone now or by the sweeper; NameReserved if another write has the name; OutcomeUnknown if the
-    system's answer was lost and cannot be read back yet: the sweeper settles that.
+    `holds` locks the rows that the write is about, before `decide` reads them; the object at the address `at` is read
+    together with the policy then. Raises the error that made the write fail, which is undone now or by the sweeper;
+    NameReserved if another write has the name; OutcomeUnknown if the system's answer was lost and cannot be read back
+    yet: the sweeper settles that.
     """
-    intent = _promise(actor, decide, holds)
+    intent = _promise(actor, decide, holds, at)
     steps.point("promised")
-    _hand_over(intent)
+    if settings.METALAKE_BROKER_URL:
+        _hand_over(intent)
+    else:
+        _settle_here(intent)
     try:
         intent.refresh_from_db()
     except Intent.DoesNotExist:
@@ -121,8 +132,9 @@ def _not_known_yet(intent: Intent) -> OutcomeUnknown:
     )
 
 
-def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[], object]) -> Intent:
+def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[], object], at: Address | None) -> Intent:
     deadline = time.monotonic() + WAIT
+    refresh = partial(refreshed_at, at) if at else None
 
     def act(actor: Actor) -> Intent | NameReserved:
         draft = decide(actor)
@@ -132,6 +144,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
         if Reservation.objects.filter(reserved).exists():
             kind = draft.verb.rpartition("_")[2]
             return NameReserved(f"Another write to this {kind} is under way; try again in a moment.", kind=kind)
+        arguments, calls = json.loads(json.dumps([draft.arguments, draft.steps]))  # as another process reads them
         intent = Intent.objects.create(
             id=draft.id,
             verb=draft.verb,
@@ -141,8 +154,8 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
             standing=actor.standing,
             request_id=request_id.get(),
             full_name=draft.full_name,
-            arguments=draft.arguments,
-            steps=draft.steps,
+            arguments=arguments,
+            steps=calls,
             lease_until=leases.over(LEASE),
         )
         Reservation.objects.bulk_create(
@@ -151,7 +164,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
         return intent
 
     while True:
-        promised = write(actor, act, holds=holds, kind="catalog")
+        promised = write(actor, act, holds=holds, kind="catalog", refresh=refresh)
         if isinstance(promised, Intent):
             return promised
         if time.monotonic() > deadline:
@@ -170,6 +183,14 @@ def _hand_over(intent: Intent) -> None:
 
 
 # Apply and publish
+
+
+def _settle_here(intent: Intent) -> None:
+    """Bring an intent that this process just promised to its end, or as far as possible, under the same lease."""
+    try:
+        carry_on(intent)
+    except DatabaseError:
+        log.exception("intent %s is left to the sweeper", intent.pk)
 
 
 def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = None) -> bool:
@@ -228,15 +249,13 @@ def _publish(actor: Actor, intent: Intent) -> None:
     """Publish the intent's rows. Raises what forbids it, and Unsettled if a later try may succeed."""
 
     def act(actor: Actor) -> None:
-        mine = leases.mine(intent).select_for_update().filter(state=Intent.State.OPEN)
-        locked = list(mine.values_list("pk", flat=True))
-        if not locked:
+        mine = leases.mine(intent).filter(state=Intent.State.OPEN)
+        if not mine.update(state=Intent.State.COMMITTED, ended_at=timezone.now(), lease_until=None):
             raise TakenOver
         steps.point("publishing")
         intent.reservations.all().delete()  # the rows published below replace the reservations
         with for_request(intent.request_id):
             _works[intent.verb].publish(actor, intent)
-        save(intent, state=Intent.State.COMMITTED, ended_at=timezone.now(), lease_until=None)
         steps.point("committing")
 
     try:

@@ -77,20 +77,26 @@ def wire_name_at(securable_id: int) -> str:
 
 
 def store_answer(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
-    """Store the system's latest answer about an object in its mirror."""
-    mirror, _ = Mirror.objects.update_or_create(
-        pk=securable_id,
-        defaults={
-            "in_catalog_id": catalog_id,
-            "wire_name": name,
-            "identity": remote.identity,
-            "version": remote.version,
-            "formats": remote.formats,
-            "definition": remote.definition,
-            "taken_at": taken_at,
-        },
-    )
+    """Store the system's latest answer about an object in its mirror; one statement."""
+    mirror = _mirror(securable_id, catalog_id, name, remote, taken_at)
+    Mirror.objects.bulk_create([mirror], update_conflicts=True, update_fields=_ANSWER, unique_fields=["securable"])
     return mirror
+
+
+_ANSWER = ["in_catalog", "wire_name", "identity", "version", "formats", "definition", "taken_at"]
+
+
+def _mirror(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
+    return Mirror(
+        securable_id=securable_id,
+        in_catalog_id=catalog_id,
+        wire_name=name,
+        identity=remote.identity,
+        version=remote.version,
+        formats=remote.formats,
+        definition=remote.definition,
+        taken_at=taken_at,
+    )
 
 
 def meet_leaves(
@@ -249,16 +255,7 @@ def _insert_leaves(schema: Located, remotes: list[Remote], taken_at: datetime) -
     rows = [Securable.made(Kind(remote.kind), remote.name, schema, creator=SYSTEM, **owner) for remote in remotes]
     Securable.objects.bulk_create(rows)
     Mirror.objects.bulk_create(
-        Mirror(
-            securable_id=row.id,
-            in_catalog_id=schema.catalog.id,
-            wire_name=remote.name,
-            identity=remote.identity,
-            version=remote.version,
-            formats=remote.formats,
-            definition=remote.definition,
-            taken_at=taken_at,
-        )
+        _mirror(row.id, schema.catalog.id, remote.name, remote, taken_at)
         for row, remote in zip(rows, remotes, strict=True)
     )
     return rows

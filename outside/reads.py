@@ -103,12 +103,15 @@ def mirror_of(located: Located) -> Mirror:
     return mirrored
 
 
-def current(actor: Actor, located: Located, provider: Provider, *, force: bool = False) -> Mirror:
+def current(
+    actor: Actor, located: Located, provider: Provider, *, force: bool = False, known: Mirror | None = None
+) -> Mirror:
     """The up-to-date mirror of an object; its system is asked unless the last answer is recent enough.
 
-    Raises NotFound if it is gone there, after burying it here.
+    `known` is its mirror if that was read already, as of `mirror_of`. Raises NotFound if it is gone there, after
+    burying it here.
     """
-    mirrored = mirror_of(located)
+    mirrored = known or mirror_of(located)
     if not force and provider.freshness and mirrored.version:
         oldest = _oldest(located.catalog.id, provider)
         walked = _walked_since(located.catalog.id, oldest)

@@ -31,7 +31,7 @@ from outside import intents, mirror
 from outside.calls import levels_of
 from outside.intents import Draft, Work, step
 from outside.reads import current
-from outside.schema_places import asked_now, making, place_to_make, publish_place
+from outside.schema_places import making, publish_place, schema_for_new
 from outside.view_versions import note_all as note_views
 from outside.write_helpers import names_on, recheck
 from providers.base import Provider
@@ -54,9 +54,8 @@ def rename(actor: Actor, table: Located, target: Address, *, require_shown: Show
     if elsewhere:
         target_schema = home = lookup.find(actor, target.of_schema())
         as_home(actor, home, operations.create_of(kind))
-        place = place_to_make(actor, home, provider)
-        if place is None:
-            asked_now(actor, home)
+        schema, is_new = schema_for_new(actor, home, provider)
+        place = schema if is_new else None
     mirrored = current(actor, table, provider, force=True)
     require_shown(provider, mirrored)
     name = provider.names.folded(target.leaf or "")

@@ -13,29 +13,25 @@ from catalogs.stores import store_for
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror, nesting
-from outside.calls import levels_of
 from outside.intents import Name, step
 from outside.reads import current
-from outside.write_helpers import names_on, require_own
+from outside.write_helpers import names_on, require_no_link
 from providers.base import Provider
 from providers.remote_objects import Remote
 
 
-def as_remote(actor: Actor, schema: Located, *, refresh: bool) -> Remote:
-    """The schema as its system last described it, or with `refresh` describes it now.
+def as_remote(schema: Located) -> Remote:
+    """The schema as its system last described it; one that exists only here as it would be there."""
+    there = Mirror.objects.filter(pk=schema.id).first()
+    return _only_here(schema, provider_at(schema)) if there is None else _remote_of(there)
 
-    For a schema that exists only here, what it would be there; with `refresh`, NotFound is raised for that, and if the
-    schema is gone or another one has its name.
-    """
-    if refresh:
-        mirrored = current(actor, schema, provider_at(schema), force=True)
-    else:
-        there = Mirror.objects.filter(pk=schema.id).first()
-        if there is None:
-            provider = provider_at(schema)
-            name = mirror.wire_name(provider.names.levels_of(schema.path))
-            return Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
-        mirrored = there
+
+def _only_here(schema: Located, provider: Provider) -> Remote:
+    name = mirror.wire_name(provider.names.levels_of(schema.path))
+    return Remote(name, provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
+
+
+def _remote_of(mirrored: Mirror) -> Remote:
     return Remote(mirrored.wire_name, mirrored.definition, mirrored.identity, mirrored.version, kind=Kind.SCHEMA)
 
 
@@ -44,24 +40,22 @@ def home_of(actor: Actor, schema: Located) -> str | None:
     return provider_at(schema).pointers.home_of(store_for(schema, Kind.SCHEMA).as_remote(actor, schema))
 
 
-def asked_now(actor: Actor, home: Located) -> Remote:
-    """The schema as its system has it now. Raises NotFound if it is gone, or another one has its name there."""
-    return store_for(home, Kind.SCHEMA).as_remote(actor, home, refresh=True)
+def schema_for_new(actor: Actor, home: Located, provider: Provider) -> tuple[Remote, bool]:
+    """The outside schema for a new object, as its system has it now, and whether it must be made first.
 
-
-def place_to_make(actor: Actor, home: Located, provider: Provider) -> Remote | None:
-    """The outside schema to make for a schema that exists only here; None if it has its place already.
-
-    Raises Unsupported for a place that is only a link.
+    Raises NotFound if it is gone, or another one has its name there; Unsupported if it is only a link.
     """
-    if levels_of(home) is not None:
-        require_own(home)
-        return None
+    mirrored = Mirror.objects.select_related("securable").filter(pk=home.id).first()
+    if mirrored is not None:
+        require_no_link(home, mirrored.definition)
+        return _remote_of(current(actor, home, provider, force=True, known=mirrored)), False
+    store = store_for(home, Kind.SCHEMA)
+    if store.levels(home) is not None:  # schemas that are stored here, with tables outside
+        return store.as_remote(actor, home), False
     if there := nesting.foreign_place(actor, home, provider, home.path):
-        require_own(home, there)
-        return there
-    levels = provider.names.levels_of(home.path)
-    return Remote(mirror.wire_name(levels), provider.schemas.draft(None, {}), kind=Kind.SCHEMA)
+        require_no_link(home, there.definition)
+        return there, True
+    return _only_here(home, provider), True
 
 
 def making(place: Remote | None, home: Located, marker: int) -> tuple[list[dict[str, Any]], list[Name]]:

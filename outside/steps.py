@@ -204,9 +204,9 @@ def is_begun(intent: Intent) -> bool:
 
 def provider_of(intent: Intent) -> Provider:
     """The provider of an intent's catalog. Raises Unsettled if a call was begun and the provider cannot be made now."""
-    catalog = intent.in_catalog
     try:
-        return provider_for(catalog.provider, catalog.pk, vault.properties_of(catalog.pk))
+        name, properties = vault.provider_and_properties(intent.in_catalog_id)
+        return provider_for(name, intent.in_catalog_id, properties)
     except MetalakeError as failure:
         if is_begun(intent):
             raise Unsettled(failure.message) from failure

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
+from catalogs.models import Mirror
 from catalogs.services.alterations import Alteration
 from catalogs.services.commits import commit, native_change
 from catalogs.services.resolution import located_now
@@ -89,8 +89,8 @@ class OutsideSchemas(SchemaStore):
     def levels(self, schema: Located) -> Levels | None:
         return mirror.levels_at(schema.id)
 
-    def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
-        return schema_places.as_remote(actor, schema, refresh=refresh)
+    def as_remote(self, actor: Actor, schema: Located) -> Remote:
+        return schema_places.as_remote(schema)
 
     def create(
         self, actor: Actor, address: Address, catalog: Located, comment: str | None, properties: dict[str, str]
@@ -119,9 +119,7 @@ class OutsideTables(TableStore):
         return LeafListing(*tables.update_listing(actor, schema, force=refresh, iceberg=iceberg))
 
     def load(self, actor: Actor, table: Located, *, refresh: bool = False, as_published: bool = False) -> TableRecord:
-        entry = tables.loaded(actor, table, force=refresh, as_published=as_published)
-        location = entry.provider.pointers.location(entry.definition)
-        return TableRecord(entry.located, location, taken_at=entry.taken_at, entry=entry)
+        return _record_of(tables.loaded(actor, table, force=refresh, as_published=as_published))
 
     def require_there(self, actor: Actor, table: Located, *, iceberg: bool) -> None:
         tables.loaded(actor, table, iceberg=iceberg)
@@ -143,7 +141,7 @@ class OutsideTables(TableStore):
         )
 
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
-        return self.load(actor, creation.create(actor, address, home, asked), as_published=True)
+        return _record_of(creation.create(actor, address, home, asked))
 
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
         """Alter a table; an Iceberg table is altered by a commit to its metadata, like a managed one."""
@@ -155,7 +153,9 @@ class OutsideTables(TableStore):
         return self.load(actor, table, as_published=True)
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
-        require_shown = partial(tables.require_shown, table, iceberg=iceberg)
+        def require_shown(provider: Provider, mirrored: Mirror) -> None:
+            tables.require_shown(table, provider, mirrored.definition, iceberg=iceberg)
+
         renames.rename(actor, table, target, require_shown=require_shown)
         return located_now(table)
 
@@ -164,6 +164,11 @@ class OutsideTables(TableStore):
 
     def partitions(self, record: TableRecord) -> PartitionStore:
         return OutsidePartitions(record.entry)
+
+
+def _record_of(entry: tables.ExternalTable) -> TableRecord:
+    location = entry.provider.pointers.location(entry.definition)
+    return TableRecord(entry.located, location, taken_at=entry.taken_at, entry=entry)
 
 
 class OutsidePartitions(PartitionStore):

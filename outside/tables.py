@@ -94,14 +94,14 @@ def loaded(
     """
     provider = provider_at(table)
     mirrored = mirror_of(table) if as_published else current(actor, table, provider, force=force)
-    require_shown(table, provider, mirrored, iceberg=iceberg)
+    require_shown(table, provider, mirrored.definition, iceberg=iceberg)
     return ExternalTable(table, provider, mirrored.definition, mirrored.taken_at)
 
 
-def require_shown(table: Located, provider: Provider, mirrored: Mirror, *, iceberg: bool) -> None:
+def require_shown(table: Located, provider: Provider, definition: dict[str, Any], *, iceberg: bool = False) -> None:
     """Raise NotFound for a table that the catalog's settings hide or, with `iceberg`, that is in another format."""
-    is_shown = provider.tables.shows(Remote(mirrored.wire_name, mirrored.definition))
-    if not is_shown or (iceberg and provider.pointers.location(mirrored.definition) is None):
+    is_shown = provider.tables.shows(Remote(table.name, definition))
+    if not is_shown or (iceberg and provider.pointers.location(definition) is None):
         raise table.missing()
 
 
@@ -174,7 +174,7 @@ def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) ->
     is_unknown = iceberg and not mirrored.definition
     if is_unknown or provider.target_of(mirrored.definition) is None:  # a link goes whatever its target answers
         mirrored = current(actor, table, provider, force=True)  # raises if another table has the name there
-    require_shown(table, provider, mirrored, iceberg=iceberg)
+    require_shown(table, provider, mirrored.definition, iceberg=iceberg)
 
     def decide(actor: Actor) -> Draft:
         fresh = recheck(actor, table, operations.DROP_TABLE)

@@ -56,16 +56,11 @@ def remote_call(
 
 @shared_task(name="metalake.settle", bind=True)
 def settle_intent(self: Task, intent_id: int, fence: int, asked: str, key: str) -> None:
-    """Settle an intent. Only the worker that acted on it replies, since a message may be delivered twice.
-
-    A task that runs eagerly, in the process that sent it, neither sends it back nor replies.
-    """
-    is_here = self.request.is_eager
-    if not is_here:
-        _leave_to_others(self, Intent.objects.filter(pk=intent_id).values_list("in_catalog_id", flat=True).first())
+    """Settle an intent. Only the worker that acted on it replies, since a message may be delivered twice."""
+    _leave_to_others(self, Intent.objects.filter(pk=intent_id).values_list("in_catalog_id", flat=True).first())
     with for_request(asked):
         is_settled = intents.settle(intent_id, fence)
-    if is_settled and not is_here:
+    if is_settled:
         worker_calls.reply(key, {"value": None})
 
 

@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from authz import operations
 from authz.actor import Actor
 from authz.locks import Lock
-from catalogs import lookup
 from catalogs.models import Mirror
-from catalogs.services import free_names
 from catalogs.services.provider_of import provider_at
 from catalogs.services.writes import hold_each
 from formats.native import view_definition
 from formats.native.view_definition import ViewDefinition
 from metalake.full_names import dotted
-from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import new_id
-from outside import intents, mirror
+from outside import intents
 from outside.calls import levels_of
-from outside.creation import carry_creation
+from outside.creation import make
 from outside.intents import Draft, step
 from outside.reads import current
-from outside.schema_places import asked_now, place_to_make
 from outside.views import require_format
 from outside.write_helpers import alteration, alteration_work, drop_work, names_on, recheck, retry_on_conflict
-from providers.remote_objects import Remote
+from providers.base import Provider
+from providers.remote_objects import NewTable, Remote
 from views_mgmt.services import definer
 from views_mgmt.stores import Plan
 
 
 def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> Located:
     """Make a view in the form of the engine whose dialect it has. Raises what `RemoteViews.draft` does."""
-    provider = provider_at(home)
-    name = provider.names.folded(address.leaf or "")
-    check_new_name(name, Kind.VIEW)
-    free_names.require_free(home, name, Kind.VIEW)
-    place = place_to_make(actor, home, provider)
-    schema = place or asked_now(actor, home)
-    definition = provider.views.draft(schema, name, wanted, actor.name)
-    arguments = {"schema": mirror.provider_levels(schema), "view": name, "definition": definition}
-    carry_creation(actor, home, Kind.VIEW, name, place, lambda actor, fresh: arguments)
-    return lookup.find(actor, replace(address, leaf=name))
+
+    def defined(provider: Provider, schema: Remote) -> NewTable:
+        name = provider.names.folded(address.leaf or "")
+        return NewTable(provider.views.draft(schema, name, wanted, actor.name))
+
+    return make(actor, address, home, defined, Kind.VIEW)
 
 
 def alter(actor: Actor, view: Located, plan: Plan) -> bool:

@@ -1,6 +1,6 @@
 """Work that a server gives to a Celery worker and waits for: calls to outside systems, and intents.
 
-Replies come through Redis. Without a broker, the server does the work itself.
+Replies come through Redis. Without a broker, the server does the work itself, and does not come here.
 """
 
 from __future__ import annotations
@@ -56,13 +56,10 @@ def call(catalog_id: int, actor: Actor, verb: str, arguments: dict[str, Any]) ->
 
 
 def settle(intent: Intent) -> None:
-    """Have an intent settled, by a worker or, without a broker, here.
+    """Have a worker settle an intent.
 
     Raises ProviderBusy if the message certainly was not sent, OutcomeUnknown if no worker replied that it is done.
     """
-    if not settings.METALAKE_BROKER_URL:
-        _tell("metalake.settle", intent.pk, intent.fence)
-        return
 
     def send(verb: str, arguments: dict[str, Any]) -> None:
         key = _tell("metalake.settle", intent.pk, intent.fence)
@@ -76,10 +73,7 @@ def settle(intent: Intent) -> None:
 
 
 def _tell(task: str, *arguments: Any) -> str:
-    """Send a message that expires if no worker takes it in time; the key of its reply. Raises ProviderBusy.
-
-    Without a broker the task has run when this returns (CELERY_TASK_ALWAYS_EAGER), and there is no reply.
-    """
+    """Send a message that expires if no worker takes it in time; the key of its reply. Raises ProviderBusy."""
     key = f"metalake:reply:{uuid4().hex}"
     once = {"max_retries": 1, "interval_start": 0}
     try:

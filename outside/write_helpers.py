@@ -10,12 +10,11 @@ from django.utils import timezone
 from authz import policy
 from authz.actor import Actor
 from authz.operations import Operation
-from catalogs.lookup import by_id
+from catalogs.lookup import by_id, nearest
 from catalogs.models import Intent, Mirror
 from catalogs.services import reserved_places
 from catalogs.services.alterations import event, require_enabled, row_of, save
 from catalogs.services.cascade import remove
-from catalogs.services.provider_of import provider_at
 from metalake.errors import Conflict, NotFound, Unsupported
 from metalake.events import gone, record
 from metalake.kinds import LEAVES, Kind, slot_of
@@ -24,7 +23,8 @@ from metalake.models import Securable
 from outside import mirror
 from outside.intents import Draft, Name, NameReserved, Work
 from outside.view_versions import note_all as note_views
-from providers.remote_objects import FILES_LEFT, Remote
+from providers.registry import provider_class
+from providers.remote_objects import FILES_LEFT, Json, Remote
 
 T = TypeVar("T")
 ATTEMPTS = 3
@@ -52,8 +52,8 @@ def recheck(actor: Actor, located: Located, operation: Operation) -> Located:
 
     Raises NotFound if it was renamed, moved or dropped since it was found, Forbidden, Unsupported in a linked schema.
     """
-    fresh = by_id(located.id)
-    if fresh is None or fresh.full_name != located.full_name or fresh.metalake.name != located.metalake.name:
+    fresh = nearest(located.address)
+    if fresh is None or fresh.id != located.id:
         raise located.missing()
     policy.require(actor, operation, fresh)
     require_enabled(fresh)
@@ -62,11 +62,14 @@ def recheck(actor: Actor, located: Located, operation: Operation) -> Located:
     return fresh
 
 
-def require_own(schema: Located, place: Remote | None = None) -> None:
-    """Raise Unsupported for a schema, or its place to be, that is only a link: what lies in it is written there."""
-    stored = Mirror.objects.filter(pk=schema.id).values_list("definition", flat=True)
-    definition = place.definition if place else stored.first()
-    target = provider_at(schema).target_of(definition) if definition else None
+def require_own(schema: Located) -> None:
+    """Raise Unsupported for a schema that is only a link: what lies in it is written where it leads."""
+    require_no_link(schema, Mirror.objects.filter(pk=schema.id).values_list("definition", flat=True).first())
+
+
+def require_no_link(schema: Located, definition: Json | None) -> None:
+    """`require_own` by the schema's definition in its system, None for a schema without one."""
+    target = provider_class(schema.provider or "").target_of(definition) if definition else None
     if target is not None:
         name = schema.path.logical()
         raise Unsupported(f"Schema {name} is a resource link to {target}: it is changed there.", kind=Kind.SCHEMA)

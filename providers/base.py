@@ -195,7 +195,8 @@ class Provider:
         """Seconds for which an answer of the system may be reused."""
         return seconds_of(self.properties, CACHE_TTL) or 0
 
-    def target_of(self, definition: Mapping[str, Any]) -> str | None:
+    @classmethod
+    def target_of(cls, definition: Mapping[str, Any]) -> str | None:
         """Where a schema or table leads that is only a link, empty if not known yet; None for one of its own."""
         return None
 

@@ -53,7 +53,7 @@ class ManagedSchemas(SchemaStore):
     def levels(self, schema: Located) -> Levels:
         return provider_at(schema).names.levels_of(schema.path)
 
-    def as_remote(self, actor: Actor, schema: Located, *, refresh: bool = False) -> Remote:
+    def as_remote(self, actor: Actor, schema: Located) -> Remote:
         row = row_of(Schema, schema)
         shown = {"comment": row.comment, "properties": row.properties}
         return Remote(LEVELS.join(self.levels(schema)), shown, kind=Kind.SCHEMA)

@@ -153,7 +153,8 @@ class GlueCatalog(HiveLikeCatalog):
             names.append(f"glue://{self.glue.account()}/{given.region}")
         return names
 
-    def target_of(self, definition: Mapping[str, Any]) -> str | None:
+    @classmethod
+    def target_of(cls, definition: Mapping[str, Any]) -> str | None:
         return target_of(dict(definition))
 
     def test_connection(self) -> None:

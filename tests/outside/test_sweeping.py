@@ -38,14 +38,14 @@ def test_no_bad_intent_stops_the_sweeper(
         killed_at("after 0", partial(benches["deep"].make_schema, f"sales{number}"))
     killed_at("after 0", lambda: benches["flat"].make_schema("sales"))
     sealed, gone, broken = Intent.objects.filter(in_catalog__name="deep").order_by("id")
-    kept, real = vault.properties_of, steps.outcomes.outcome_of
+    kept, real = vault.provider_and_properties, steps.outcomes.outcome_of
 
-    def opened(catalog_id: int) -> dict[str, str]:
+    def opened(catalog_id: int) -> tuple[str, dict[str, str]]:
         if catalog_id == sealed.in_catalog_id:
             raise ProviderUnavailable("A secret does not open.", retryable=False)
         return kept(catalog_id)
 
-    monkeypatch.setattr(steps.vault, "properties_of", opened)
+    monkeypatch.setattr(steps.vault, "provider_and_properties", opened)
     lapse()
     assert recovery.sweep() == 4
     states = dict(Intent.objects.values_list("in_catalog__name", "state"))

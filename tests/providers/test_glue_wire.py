@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from authz.callers.identity import actor_of
 from authz.models import User
@@ -104,6 +105,24 @@ def test_a_table_lives_and_ends(caller: Caller, glue: Glue, format: str) -> None
         assert "later" in held(glue)["flights"] and "late" not in held(glue)["flights"]
         assert caller.delete(f"{TABLES}/later?purge=true")["dropped"] is True
     assert held(glue)["flights"] == [table["Name"] for table in tables_of_engines()]
+
+
+@pytest.mark.parametrize("format", ["ICEBERG", "HIVE"])
+def test_a_creation_hands_on_what_it_has_read(caller: Caller, glue: Glue, format: str) -> None:
+    """Who calls, the promise, the progress of the call, what is published and the answer, BEGIN included."""
+    assert names(caller.get(SCHEMAS)) == ["flights"]
+    statements = list[str]()
+
+    def note(execute: Any, sql: str, *more: Any) -> Any:
+        statements.append(sql)
+        return execute(sql, *more)
+
+    with connection.execute_wrapper(note):
+        assert (
+            caller.post(TABLES, {"name": "late", "columns": COLUMNS, "properties": {"table_type": format}}).status
+            == 200
+        )
+    assert len(statements) <= 30, "\n".join(statements)
 
 
 def test_a_native_change_of_an_iceberg_table_reads_it_no_more_than_it_must(caller: Caller, glue: Glue) -> None:
