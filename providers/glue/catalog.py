@@ -14,9 +14,8 @@ from metalake.errors import Invalid, MetalakeError, ProviderUnavailable, at
 from providers.glue.client import GlueClient
 from providers.glue.resource_links import target_of
 from providers.glue.settings import ENDPOINTS, GlueSettings, check_settings, read_shown_formats
-from providers.hive_like.catalog import HiveLikeCatalog
+from providers.hive_like.catalog import HiveLikeCatalog, HiveLikePlaces
 from providers.hive_like.parameters import MADE_HERE
-from providers.hive_like.places import HiveLikePlaces
 from providers.network.aws import SCHEMES, check_role, wrong_region
 from providers.network.endpoints import check_endpoint, parse_endpoint
 from providers.network.identity import ADVICE, are_named

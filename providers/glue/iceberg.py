@@ -1,23 +1,37 @@
-"""The columns of an Iceberg table in its entry, as Iceberg's own Glue catalogs write them."""
+"""Iceberg tables in Glue: entries that point to metadata files, with columns as Iceberg's catalogs write them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from formats.hive.tables import HiveColumn, HiveTable
 from formats.hive.types import type_of_iceberg
 from formats.iceberg.translate import current_schema
+from providers.glue import resource_links
+from providers.glue.catalog import GlueCatalog
 from providers.glue.limits import fitting
-
-Json = dict[str, Any]
+from providers.glue.mapping import hive_table
+from providers.glue.responses import changed, read_table, update
+from providers.hive_like.pointers import HiveLikePointers
+from providers.remote_objects import Json, Levels, Remote
 
 CURRENT, OPTIONAL, ID = "iceberg.field.current", "iceberg.field.optional", "iceberg.field.id"
 
 
-def described(entry: HiveTable, metadata: Json) -> HiveTable:
-    return fitting(replace(entry, columns=tuple(_columns(metadata))))
+class GluePointers(HiveLikePointers):
+    provider: GlueCatalog
+
+    def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
+        entry = read_table(self.provider.glue, schema, table)
+        resource_links.require_own(entry)
+        before = hive_table(entry)
+        if self.location(before.as_json()) != previous:
+            raise changed(schema, table)
+        return update(self.provider.glue, schema, entry, self.committed(before, location))
+
+    def described(self, entry: HiveTable, metadata: Json) -> HiveTable:
+        return fitting(replace(entry, columns=tuple(_columns(metadata))))
 
 
 def _columns(metadata: Json) -> Iterator[HiveColumn]:

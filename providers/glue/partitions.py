@@ -8,10 +8,9 @@ from formats.native.partitions import IdentityPartition
 from metalake.errors import Unsupported
 from providers.glue import resource_links
 from providers.glue.catalog import GlueCatalog
-from providers.glue.entries import read_table
 from providers.glue.limits import require_fit
 from providers.glue.mapping import hive_table
-from providers.glue.responses import after_write, page_after, partition_of
+from providers.glue.responses import after_write, page_after, partition_of, read_table
 from providers.hive_like.partitions import HiveLikePartitions
 from providers.remote_objects import PARTITION, Json, Levels, Page, Remote
 

@@ -1,8 +1,9 @@
-"""Glue's answers as Remotes, and checks that an object is still the same."""
+"""Glue's answers as Remotes, checks that an object is still the same, and how a table's entry is read and changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from formats.hive.partitions import partition_name
@@ -11,7 +12,7 @@ from metalake.errors import Conflict, NotFound, OutcomeUnknown, ProviderUnavaila
 from metalake.kinds import Kind
 from providers.glue import resource_links
 from providers.glue.client import GlueClient
-from providers.glue.mapping import database_definition, hive_table, moment
+from providers.glue.mapping import database_definition, hive_table, merged, moment, table_input
 from providers.hive_like.parameters import formats_in
 from providers.remote_objects import PARTITION, Levels, Remote, digest
 
@@ -76,3 +77,23 @@ def writable(glue: GlueClient, fields: Mapping[str, Any], shape: str) -> dict[st
     """The fields that a request's structure accepts."""
     accepted = glue.writable(shape) - {"ViewDefinition"}  # written in another form than it is read
     return {name: value for name, value in fields.items() if name in accepted}
+
+
+def read_table(glue: GlueClient, schema: Levels, table: str) -> dict[str, Any]:
+    entry: dict[str, Any] = glue.call("GetTable", [*schema, table], DatabaseName=schema[0], Name=table)["Table"]
+    return entry | {"DatabaseName": schema[0], "Name": table} if resource_links.is_link(entry) else entry
+
+
+def update(glue: GlueClient, schema: Levels, entry: dict[str, Any], wanted: HiveTable) -> Remote:
+    """Change in the entry only what differs from `wanted`. Raises Conflict if the table changes meanwhile."""
+    name = entry["Name"]
+    before, after = table_input(hive_table(entry)), table_input(replace(wanted, name=name))
+    glue.call(
+        "UpdateTable",
+        [*schema, name],
+        DatabaseName=schema[0],
+        TableInput=writable(glue, merged(entry, before, after), "TableInput"),
+        SkipArchive=True,
+        **({"VersionId": entry["VersionId"]} if entry.get("VersionId") else {}),
+    )
+    return after_write(lambda: table_of(read_table(glue, schema, name)))

@@ -13,12 +13,19 @@ from metalake.kinds import Kind
 from providers.glue import iceberg, resource_links
 from providers.glue.catalog import GlueCatalog
 from providers.glue.deliveries import delivered_table
-from providers.glue.entries import read_table, update
 from providers.glue.limits import require_fit
 from providers.glue.mapping import hive_table, table_input
 from providers.glue.partitions import GluePartitions
-from providers.glue.pointers import GluePointers
-from providers.glue.responses import after_write, changed, page_after, require_same, table_of, writable
+from providers.glue.responses import (
+    after_write,
+    changed,
+    page_after,
+    read_table,
+    require_same,
+    table_of,
+    update,
+    writable,
+)
 from providers.hive_like.parameters import formats_of_remote, marked
 from providers.hive_like.tables import HiveLikeTables
 from providers.remote_objects import Json, Levels, Page, Remote
@@ -28,7 +35,7 @@ PAGE = 100  # Glue's maximum
 
 class GlueTables(HiveLikeTables):
     provider: GlueCatalog
-    partitions, pointers = GluePartitions, GluePointers
+    partitions, pointers = GluePartitions, iceberg.GluePointers
 
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
         where = {"DatabaseName": schema[0], "MaxResults": PAGE}

@@ -11,10 +11,9 @@ from formats.native.view_definition import ViewDefinition
 from metalake.errors import Invalid, Unsupported
 from metalake.kinds import Kind
 from providers.glue.catalog import GlueCatalog
-from providers.glue.entries import read_table, update
 from providers.glue.mapping import table_input
 from providers.glue.resource_links import require_own
-from providers.glue.responses import after_write, changed, require_same, table_of, writable
+from providers.glue.responses import after_write, changed, read_table, require_same, table_of, update, writable
 from providers.hive_like.parameters import marked
 from providers.hive_like.views import HiveLikeViews, about_views
 from providers.remote_objects import Json, Levels, Page, Remote

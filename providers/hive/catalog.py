@@ -15,9 +15,8 @@ from metalake.errors import Invalid, NotFound, at
 from providers.hive.calls import read_database
 from providers.hive.client import Metastore, connect, connection
 from providers.hive.settings import LIST_ALL, URIS, HiveSettings, require_offered
-from providers.hive_like.catalog import HiveLikeCatalog
+from providers.hive_like.catalog import HiveLikeCatalog, HiveLikePlaces
 from providers.hive_like.parameters import MADE_HERE
-from providers.hive_like.places import HiveLikePlaces
 from providers.network.endpoints import Endpoint
 from providers.network.metastores import check_metastores, parse_metastores, systems_at, systems_named
 from providers.network.response_budget import places_returned

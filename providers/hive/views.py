@@ -27,7 +27,7 @@ from providers.hive.errors import About
 from providers.hive.files import TableFiles
 from providers.hive.locks import locked_table
 from providers.hive.objects import DDL_TIME, table_of, written
-from providers.hive.view_pointers import HiveViewPointers
+from providers.hive.pointers import HiveViewPointers
 from providers.hive_like.parameters import marked
 from providers.hive_like.views import HiveLikeViews, about_views
 from providers.remote_objects import Json, Levels, Page, Remote

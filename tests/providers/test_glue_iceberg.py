@@ -13,7 +13,7 @@ from pyiceberg.types import TimestamptzType
 
 from formats.native.tables import CreateTableRequest
 from metalake.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, ProviderUnavailable
-from providers.glue.pointers import GluePointers
+from providers.glue.iceberg import GluePointers
 from providers.glue.provider import GlueProvider
 from providers.remote_objects import NewTable, Remote
 from tests.glue import Fault, Glue
