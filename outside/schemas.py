@@ -35,6 +35,7 @@ from outside.write_helpers import (
     alteration,
     alteration_work,
     drop_work,
+    dropping,
     files_kept,
     names_on,
     recheck,
@@ -295,16 +296,7 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
             raise not_empty(fresh)
         if Mirror.objects.filter(pk=fresh.id).exists() != bool(steps):
             raise Conflict(f"Schema {fresh.path.logical()} was given its place meanwhile; try again.", kind="schema")
-        return Draft(
-            id=new_id(),
-            verb="drop_schema",
-            catalog_id=fresh.catalog.id,
-            full_name=".".join(fresh.full_name),
-            names=names_on(fresh)[-1:],
-            must_be_still=[fresh.id],
-            steps=steps,
-            arguments={"id": fresh.id, "details": {"cascade": cascade}},
-        )
+        return dropping(fresh, ".".join(fresh.full_name), steps, {"cascade": cascade}, must_be_still=[fresh.id])
 
     return files_kept(intents.carry(actor, decide, holds=partial(hold_each, [(schema, Lock.MOVES)])))
 

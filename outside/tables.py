@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -10,12 +10,10 @@ from typing import Any
 
 from authz import operations
 from authz.actor import Actor
-from authz.locks import Lock
 from catalogs.models import Mirror
 from catalogs.services import places
 from catalogs.services.alterations import resolve_masks
 from catalogs.services.provider_of import provider_at
-from catalogs.services.writes import hold_each
 from formats.native.changes import as_json
 from metalake.full_names import dotted
 from metalake.kinds import Kind
@@ -30,8 +28,9 @@ from outside.write_helpers import (
     alteration,
     alteration_work,
     drop_work,
+    dropping,
     files_kept,
-    names_on,
+    holding,
     recheck,
     retry_on_conflict,
 )
@@ -128,14 +127,9 @@ def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
                 expected=expected,
                 actions=sorted({update.action for update in updates}),
             )
-            intents.carry(actor, draft, holds=_holding(table))
+            intents.carry(actor, draft, holds=holding(table))
 
     retry_on_conflict(attempt)
-
-
-def _holding(table: Located) -> Callable[[], None]:
-    """Locks for a write to a table: nothing else is put into its schema meanwhile, and it is not moved."""
-    return partial(hold_each, [(table.above(), Lock.MOVES), (table, Lock.CHANGES)])
 
 
 def _alteration(
@@ -178,27 +172,17 @@ def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) ->
 
     def decide(actor: Actor) -> Draft:
         fresh = recheck(actor, table, operations.DROP_TABLE)
-        levels = levels_of(fresh.above())
-        return Draft(
-            id=new_id(),
-            verb="drop_table",
-            catalog_id=fresh.catalog.id,
-            full_name=dotted(fresh.full_name),
-            names=names_on(fresh)[-1:],
-            steps=[
-                step(
-                    "drop_table",
-                    schema=levels,
-                    table=mirrored.wire_name,
-                    identity=mirrored.identity,
-                    purge=purge,
-                    by_owner=places.may_choose(actor, fresh),
-                )
-            ],
-            arguments={"id": fresh.id, "details": {"purge": purge}},
+        call = step(
+            "drop_table",
+            schema=levels_of(fresh.above()),
+            table=mirrored.wire_name,
+            identity=mirrored.identity,
+            purge=purge,
+            by_owner=places.may_choose(actor, fresh),
         )
+        return dropping(fresh, dotted(fresh.full_name), [call], {"purge": purge})
 
-    return files_kept(intents.carry(actor, decide, holds=_holding(table)))
+    return files_kept(intents.carry(actor, decide, holds=holding(table)))
 
 
 intents.register("drop_table", drop_work(operations.DROP_TABLE))

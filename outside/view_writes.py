@@ -7,10 +7,8 @@ from typing import Any
 
 from authz import operations
 from authz.actor import Actor
-from authz.locks import Lock
 from catalogs.models import Mirror
 from catalogs.services.provider_of import provider_at
-from catalogs.services.writes import hold_each
 from formats.native import view_definition
 from formats.native.view_definition import ViewDefinition
 from metalake.full_names import dotted
@@ -23,7 +21,15 @@ from outside.creation import make
 from outside.intents import Draft, step
 from outside.reads import current
 from outside.views import require_format
-from outside.write_helpers import alteration, alteration_work, drop_work, names_on, recheck, retry_on_conflict
+from outside.write_helpers import (
+    alteration,
+    alteration_work,
+    drop_work,
+    dropping,
+    holding,
+    recheck,
+    retry_on_conflict,
+)
 from providers.base import Provider
 from providers.remote_objects import NewTable, Remote
 from views_mgmt.services import definer
@@ -59,7 +65,7 @@ def alter(actor: Actor, view: Located, plan: Plan) -> bool:
             expected = provider.views.altered(mirrored.definition, wanted, actor.name)
             change: dict[str, Any] = {"before": before, "wanted": wanted, "expected": expected, "event": plan.event}
             draft = partial(_alteration, view=view, mirrored=mirrored, **change)
-            intents.carry(actor, draft, holds=partial(hold_each, _locks(view)))
+            intents.carry(actor, draft, holds=holding(view))
         return True
 
     return retry_on_conflict(attempt)
@@ -99,21 +105,9 @@ def drop(actor: Actor, view: Located, *, iceberg: bool = False) -> None:
     def decide(actor: Actor) -> Draft:
         fresh = recheck(actor, view, operations.DROP_VIEW)
         verb, arguments = provider.views.dropping(levels_of(fresh.above()) or [], there)
-        return Draft(
-            id=new_id(),
-            verb="drop_view",
-            catalog_id=fresh.catalog.id,
-            full_name=dotted(fresh.full_name),
-            names=names_on(fresh)[-1:],
-            steps=[step(verb, **arguments)],
-            arguments={"id": fresh.id, "details": {}},
-        )
+        return dropping(fresh, dotted(fresh.full_name), [step(verb, **arguments)], {})
 
-    intents.carry(actor, decide, holds=partial(hold_each, _locks(view)))
-
-
-def _locks(view: Located) -> list[tuple[Located, Lock]]:
-    return [(view.above(), Lock.MOVES), (view, Lock.CHANGES)]
+    intents.carry(actor, decide, holds=holding(view))
 
 
 intents.register("alter_view", alteration_work(operations.ALTER_VIEW))

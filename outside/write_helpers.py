@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from django.utils import timezone
 
 from authz import policy
 from authz.actor import Actor
+from authz.locks import Lock
 from authz.operations import Operation
 from catalogs.lookup import by_id, nearest
 from catalogs.models import Intent, Mirror
 from catalogs.services import reserved_places
 from catalogs.services.alterations import event, require_enabled, row_of, save
 from catalogs.services.cascade import remove
+from catalogs.services.writes import hold_each
 from metalake.errors import Conflict, NotFound, Unsupported
 from metalake.events import gone, record
 from metalake.kinds import LEAVES, Kind, slot_of
 from metalake.lineage import Located
-from metalake.models import Securable
+from metalake.models import Securable, new_id
 from outside import mirror
 from outside.intents import Draft, Name, NameReserved, Work
 from outside.view_versions import note_all as note_views
@@ -39,6 +42,11 @@ def retry_on_conflict(attempt: Callable[[], T]) -> T:
             if not left or isinstance(conflict, NameReserved):
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def holding(leaf: Located) -> Callable[[], None]:
+    """Locks for a write to a table or view: nothing else is put into its schema meanwhile, and it is not moved."""
+    return partial(hold_each, [(leaf.above(), Lock.MOVES), (leaf, Lock.CHANGES)])
 
 
 def names_on(located: Located) -> list[Name]:
@@ -131,6 +139,26 @@ def alteration(
         must_stay=above,
         steps=[call],
         arguments={"id": target.id, "details": details, **more},
+    )
+
+
+def dropping(
+    target: Located,
+    full_name: str,
+    steps: list[dict[str, Any]],
+    details: dict[str, Any],
+    must_be_still: Sequence[int] = (),
+) -> Draft:
+    """The draft of a write that drops an object, with its name reserved."""
+    return Draft(
+        id=new_id(),
+        verb=f"drop_{target.kind}",
+        catalog_id=target.catalog.id,
+        full_name=full_name,
+        names=names_on(target)[-1:],
+        must_be_still=list(must_be_still),
+        steps=steps,
+        arguments={"id": target.id, "details": details},
     )
 
 
