@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from formats.native.columns import MAX_DECIMAL_PRECISION
 
+MAX_NESTING = 50
+
+_COMMA = re.compile(r"\s*,", re.ASCII)
 _NUMBERS = re.compile(r"\s*\(\s*([0-9]{1,10})\s*(?:,\s*([0-9]{1,10})\s*)?\)", re.ASCII)
 _END = re.compile(r"\s*\Z", re.ASCII)
 
@@ -44,6 +48,71 @@ class TypeReader:
     def end(self) -> None:
         """Raises NotAType if something is left."""
         self.need(_END)
+
+
+class Typed(NamedTuple):
+    """A native type in its wire form, and whether NULL is one of its values."""
+
+    native: str | dict[str, Any]
+    nullable: bool = True
+
+
+class NestedReader(TypeReader):
+    """A type of Trino or Flink, which spell arrays, maps and rows alike but for brackets and quotes."""
+
+    opening: ClassVar[re.Pattern[str]]
+    closing: ClassVar[re.Pattern[str]]
+    quote: ClassVar[str]  # around a name, and twice in it for itself
+    quoted_name: ClassVar[re.Pattern[str]]
+    plain_name: ClassVar[re.Pattern[str]]
+    comment: ClassVar[re.Pattern[str] | None] = None  # of a row's field
+
+    def whole(self) -> Typed:
+        """The type that the whole text is. Raises NotAType."""
+        typed = self.read(1)
+        self.end()
+        return typed
+
+    def read(self, level: int) -> Typed:
+        if level > MAX_NESTING:
+            raise NotAType
+        return self.typed(level)
+
+    def typed(self, level: int) -> Typed:
+        """The next type, which may lie in others. Raises NotAType."""
+        raise NotImplementedError
+
+    def container(self, word: str, level: int) -> dict[str, Any]:
+        """What follows the word `array`, `map` or `row`; what is in it lies one level deeper."""
+        self.need(self.opening)
+        native: dict[str, Any]
+        if word == "row":
+            native = {"type": "struct", "fields": self._fields(level + 1)}
+        elif word == "array":
+            element = self.read(level + 1)
+            native = {"type": "list", "elementType": element.native, "containsNull": element.nullable}
+        else:
+            key = self.read(level + 1).native
+            self.need(_COMMA)
+            value = self.read(level + 1)
+            native = {"type": "map", "keyType": key, "valueType": value.native, "valueContainsNull": value.nullable}
+        self.need(self.closing)
+        return native
+
+    def _fields(self, level: int) -> list[dict[str, Any]]:
+        """The fields of a row; one without a name has no native counterpart."""
+        fields: list[dict[str, Any]] = []
+        while not fields or self.take(_COMMA):
+            quoted = self.take(self.quoted_name)
+            name = quoted[1].replace(self.quote * 2, self.quote) if quoted else self.need(self.plain_name)[1]
+            if not name.strip():
+                raise NotAType
+            type = self.read(level)
+            field = {"name": name, "type": type.native, "nullable": type.nullable}
+            if self.comment and (comment := self.take(self.comment)):
+                field["comment"] = comment[1].replace("''", "'")
+            fields.append(field)
+        return fields
 
 
 def decimal(arguments: Sequence[int], precision: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from formats.hive.type_parser import NotAType, TypeReader, decimal
+from formats.hive.type_parser import MAX_NESTING, NotAType, TypeReader, decimal
 from formats.native.columns import (
     DataType,
     ExternalType,
@@ -23,7 +23,6 @@ from formats.native.columns import (
 from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
 
-MAX_NESTING = 50
 MAX_LENGTHS = {"varchar": 65535, "char": 255}
 NATIVE_NAMES = {
     "boolean": "boolean", "tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long",

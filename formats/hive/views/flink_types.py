@@ -6,10 +6,10 @@ Flink's documentation, "Data Types": ``ROW<`from` VARCHAR(3) NOT NULL 'an airpor
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
-from formats.hive.type_parser import NotAType, TypeReader, decimal
-from formats.hive.types import MAX_NESTING, is_well_formed
+from formats.hive.type_parser import MAX_NESTING, NestedReader, NotAType, Typed, TypeReader, decimal
+from formats.hive.types import is_well_formed
 from formats.native.columns import (
     DataType,
     ExternalType,
@@ -40,9 +40,6 @@ FLINK_NAMES = {
 DEFAULT_PRECISIONS = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
 
 _WORD = re.compile(r"\s*([A-Za-z_]\w*)", re.ASCII)
-_OPEN, _CLOSE, _COMMA = (re.compile(rf"\s*{mark}", re.ASCII) for mark in "<>,")
-_QUOTED_NAME = re.compile(r"\s*`((?:[^`]|``)*)`")
-_COMMENT = re.compile(r"\s*'((?:[^']|'')*)'")
 _NOT_NULL = re.compile(r"\s*NOT\s+NULL(?!\w)", re.IGNORECASE | re.ASCII)
 _OTHERS_NOT_NULL = re.compile(r"(.*\S)\s+NOT\s+NULL\s*", re.IGNORECASE | re.ASCII | re.DOTALL)
 _LOCAL_ZONE = re.compile(r"\s*WITH\s+LOCAL\s+TIME\s+ZONE(?!\w)", re.IGNORECASE | re.ASCII)
@@ -52,71 +49,32 @@ _INTERVAL = re.compile(
 )
 
 
-class FlinkType(NamedTuple):
-    """A native type in its wire form, and whether NULL is one of its values."""
+class _Reader(NestedReader):
+    opening, closing = (re.compile(rf"\s*{mark}", re.ASCII) for mark in "<>")
+    quote, quoted_name, plain_name = "`", re.compile(r"\s*`((?:[^`]|``)*)`"), _WORD
+    comment = re.compile(r"\s*'((?:[^']|'')*)'")
 
-    native: str | dict[str, Any]
-    nullable: bool
+    def typed(self, level: int) -> Typed:
+        native: str | dict[str, Any]
+        match self.need(_WORD)[1].upper():
+            case "ARRAY" | "MAP" | "ROW" as word:
+                native = self.container(word.lower(), level)
+            case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ" as word:
+                native = _time(self, word)
+            case "INTERVAL":
+                native = "interval_year" if self.need(_INTERVAL)[1].upper() in ("YEAR", "MONTH") else "interval_day"
+            case word:
+                native = _primitive(word, self.numbers())
+        return Typed(native, self.take(_NOT_NULL) is None)
 
 
-def native_type(text: str) -> FlinkType:
+def native_type(text: str) -> Typed:
     """The native form of one of Flink's types; one without a native counterpart is external, as it stands."""
-    reader = TypeReader(text)
     try:
-        flink = _read(reader, 1)
-        reader.end()
+        return _Reader(text).whole()
     except NotAType:
         others = _OTHERS_NOT_NULL.fullmatch(text)
-        return FlinkType({"type": "external", "catalogString": others[1] if others else text}, nullable=not others)
-    return flink
-
-
-def _read(reader: TypeReader, level: int) -> FlinkType:
-    if level > MAX_NESTING:
-        raise NotAType
-    native: str | dict[str, Any]
-    match reader.need(_WORD)[1].upper():
-        case "ARRAY" | "MAP" | "ROW" as word:
-            native = _container(reader, word, level + 1)
-        case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ" as word:
-            native = _time(reader, word)
-        case "INTERVAL":
-            native = "interval_year" if reader.need(_INTERVAL)[1].upper() in ("YEAR", "MONTH") else "interval_day"
-        case word:
-            native = _primitive(word, reader.numbers())
-    return FlinkType(native, reader.take(_NOT_NULL) is None)
-
-
-def _container(reader: TypeReader, word: str, level: int) -> dict[str, Any]:
-    reader.need(_OPEN)
-    native: dict[str, Any]
-    if word == "ROW":
-        native = {"type": "struct", "fields": _fields(reader, level)}
-    elif word == "ARRAY":
-        element = _read(reader, level)
-        native = {"type": "list", "elementType": element.native, "containsNull": element.nullable}
-    else:
-        key = _read(reader, level).native
-        reader.need(_COMMA)
-        value = _read(reader, level)
-        native = {"type": "map", "keyType": key, "valueType": value.native, "valueContainsNull": value.nullable}
-    reader.need(_CLOSE)
-    return native
-
-
-def _fields(reader: TypeReader, level: int) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = []
-    while not fields or reader.take(_COMMA):
-        quoted = reader.take(_QUOTED_NAME)
-        name = quoted[1].replace("``", "`") if quoted else reader.need(_WORD)[1]
-        if not name.strip():
-            raise NotAType
-        type = _read(reader, level)
-        field = {"name": name, "type": type.native, "nullable": type.nullable}
-        if comment := reader.take(_COMMENT):
-            field["comment"] = comment[1].replace("''", "'")
-        fields.append(field)
-    return fields
+        return Typed({"type": "external", "catalogString": others[1] if others else text}, nullable=not others)
 
 
 def _time(reader: TypeReader, word: str) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from formats.hive.type_parser import NotAType, TypeReader, decimal
-from formats.hive.types import MAX_NESTING, is_well_formed
+from formats.hive.type_parser import MAX_NESTING, NestedReader, NotAType, Typed, TypeReader, decimal
+from formats.hive.types import is_well_formed
 from formats.native.columns import (
     MAX_DECIMAL_PRECISION,
     MAX_TIME_PRECISION,
@@ -23,8 +23,6 @@ from formats.native.columns import (
 )
 from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
-
-Native = str | dict[str, Any]
 
 NATIVE_NAMES = {
     "boolean": "boolean", "tinyint": "byte", "smallint": "short", "integer": "integer", "int": "integer",
@@ -40,63 +38,33 @@ DEFAULT_PRECISION = 3  # of times and timestamps
 LONGEST_NATIVE = 999_999_999  # a longer varchar is as good as one without a limit
 
 _WORD = re.compile(r"\s*([A-Za-z_][\w$]*)", re.ASCII)
-_OPEN, _CLOSE, _COMMA = (re.compile(rf"\s*{mark}", re.ASCII) for mark in (r"\(", r"\)", ","))
-_QUOTED_NAME = re.compile(r'\s*"((?:[^"]|"")*)"')
-_PLAIN_NAME = re.compile(r"\s*([A-Za-z_]\w*)\s+(?=[A-Za-z_])", re.ASCII)
 _WITH_TIME_ZONE = re.compile(r"\s+with\s+time\s+zone(?!\w)", re.IGNORECASE | re.ASCII)
 _INTERVAL = re.compile(r"\s+(?:(year\s+to\s+month)|day\s+to\s+second)(?!\w)", re.IGNORECASE | re.ASCII)
 
 
-def native_type(text: str) -> Native:
+class _Reader(NestedReader):
+    opening, closing = (re.compile(rf"\s*{mark}", re.ASCII) for mark in (r"\(", r"\)"))
+    quote, quoted_name = '"', re.compile(r'\s*"((?:[^"]|"")*)"')
+    plain_name = re.compile(r"\s*([A-Za-z_]\w*)\s+(?=[A-Za-z_])", re.ASCII)
+
+    def typed(self, level: int) -> Typed:
+        match self.need(_WORD)[1].lower():
+            case "array" | "map" | "row" as word:
+                return Typed(self.container(word, level))
+            case "time" | "timestamp" as word:
+                return Typed(_time(self, word))
+            case "interval":
+                return Typed("interval_year" if self.need(_INTERVAL)[1] else "interval_day")
+            case word:
+                return Typed(_primitive(word, self.numbers()))
+
+
+def native_type(text: str) -> str | dict[str, Any]:
     """The native wire form of one of Trino's types; one without a native counterpart is external, as it stands."""
-    reader = TypeReader(text)
     try:
-        native = _read(reader, 1)
-        reader.end()
+        return _Reader(text).whole().native
     except NotAType:
         return {"type": "external", "catalogString": text}
-    return native
-
-
-def _read(reader: TypeReader, level: int) -> Native:
-    if level > MAX_NESTING:
-        raise NotAType
-    match reader.need(_WORD)[1].lower():
-        case "array" | "map" | "row" as word:
-            return _container(reader, word, level + 1)
-        case "time" | "timestamp" as word:
-            return _time(reader, word)
-        case "interval":
-            return "interval_year" if reader.need(_INTERVAL)[1] else "interval_day"
-        case word:
-            return _primitive(word, reader.numbers())
-
-
-def _container(reader: TypeReader, word: str, level: int) -> dict[str, Any]:
-    reader.need(_OPEN)
-    native: dict[str, Any]
-    if word == "row":
-        native = {"type": "struct", "fields": _fields(reader, level)}
-    elif word == "array":
-        native = {"type": "list", "elementType": _read(reader, level), "containsNull": True}
-    else:
-        key = _read(reader, level)
-        reader.need(_COMMA)
-        native = {"type": "map", "keyType": key, "valueType": _read(reader, level), "valueContainsNull": True}
-    reader.need(_CLOSE)
-    return native
-
-
-def _fields(reader: TypeReader, level: int) -> list[dict[str, Any]]:
-    """The fields of a row; one without a name has no native counterpart."""
-    fields: list[dict[str, Any]] = []
-    while not fields or reader.take(_COMMA):
-        quoted = reader.take(_QUOTED_NAME)
-        name = quoted[1].replace('""', '"') if quoted else reader.need(_PLAIN_NAME)[1]
-        if not name.strip():
-            raise NotAType
-        fields.append({"name": name, "type": _read(reader, level), "nullable": True})
-    return fields
 
 
 def _time(reader: TypeReader, word: str) -> str:
