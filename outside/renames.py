@@ -13,7 +13,6 @@ from authz.locks import Lock
 from authz.operations import Operation
 from authz.services import ownership_rules
 from catalogs import lookup
-from catalogs.lookup import by_id
 from catalogs.models import Intent, Mirror
 from catalogs.services import free_names as naming
 from catalogs.services import places, resolution, schema_paths
@@ -21,7 +20,7 @@ from catalogs.services.provider_of import provider_at
 from catalogs.services.renames import rename_row
 from catalogs.services.resolution import as_home
 from catalogs.services.writes import hold_each
-from metalake.errors import Conflict, Invalid, NotFound, Unsupported
+from metalake.errors import Conflict, Invalid, Unsupported
 from metalake.full_names import dotted
 from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind, Slot
@@ -33,7 +32,7 @@ from outside.intents import Draft, Work, step
 from outside.reads import current
 from outside.schema_places import making, publish_place, schema_for_new
 from outside.view_versions import note_all as note_views
-from outside.write_helpers import names_on, recheck
+from outside.write_helpers import names_on, recheck, target_of
 from providers.base import Provider
 from providers.remote_objects import Remote
 
@@ -125,10 +124,7 @@ def _is_elsewhere(table: Located, target: Address) -> bool:
 
 def _publish_rename(actor: Actor, intent: Intent) -> None:
     """Rename the row, and store what its system answered."""
-    table, home = by_id(intent.arguments["id"]), by_id(intent.arguments["home_id"])
-    if table is None or home is None:
-        raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.removeprefix("rename_"))
-    name = intent.arguments["name"]
+    table, home, name = target_of(intent), target_of(intent, "home_id"), intent.arguments["name"]
     rename_row(actor, table, home, name)
     answer = next(each["result"] for each in intent.steps if each["result"] and each["verb"] != "create_schema")
     mirror.store_answer(table.id, home.catalog.id, name, Remote(**answer), timezone.now())
@@ -137,9 +133,7 @@ def _publish_rename(actor: Actor, intent: Intent) -> None:
 
 
 def _may_still_rename(actor: Actor, intent: Intent) -> None:
-    table = by_id(intent.arguments["id"])
-    if table is None:
-        raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.removeprefix("rename_"))
+    table = target_of(intent)
     policy.require(actor, _asked(table.kind, moves=intent.arguments["moves"]), table)
 
 

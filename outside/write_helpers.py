@@ -83,8 +83,9 @@ def require_no_link(schema: Located, definition: Json | None) -> None:
         raise Unsupported(f"Schema {name} is a resource link to {target}: it is changed there.", kind=Kind.SCHEMA)
 
 
-def _target(intent: Intent) -> Located:
-    located = by_id(intent.arguments["id"])
+def target_of(intent: Intent, name: str = "id") -> Located:
+    """The object whose id is the intent's argument of this name. Raises NotFound."""
+    located = by_id(intent.arguments[name])
     if located is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.rpartition("_")[2])
     return located
@@ -92,7 +93,7 @@ def _target(intent: Intent) -> Located:
 
 def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
     """Publish an alteration; the rights are not checked again, since it is made in the system already."""
-    located = _target(intent)
+    located = target_of(intent)
     name = Mirror.objects.values_list("wire_name", flat=True).get(pk=located.id)
     answer = Remote(**intent.steps[-1]["result"])
     mirror.store_answer(located.id, located.catalog.id, name, answer, timezone.now())
@@ -109,7 +110,7 @@ def files_kept(intent: Intent) -> str | None:
 
 
 def _drop(actor: Actor, intent: Intent) -> None:
-    located, why = _target(intent), files_kept(intent)
+    located, why = target_of(intent), files_kept(intent)
     reserved_places.keep_outside(located, with_managed=bool(why))
     remove(located)
     details = intent.arguments["details"] | ({"files_kept": why} if why else {})
@@ -166,9 +167,9 @@ def alteration_work(operation: Operation, fact: str = "altered") -> Work:
     """The functions of an alteration in place; `fact` is the last part of its event's name, unless its intent says."""
     return Work(
         lambda actor, intent: _alteration(actor, intent, fact),
-        lambda actor, intent: policy.require(actor, operation, _target(intent)),
+        lambda actor, intent: policy.require(actor, operation, target_of(intent)),
     )
 
 
 def drop_work(operation: Operation) -> Work:
-    return Work(_drop, lambda actor, intent: policy.require(actor, operation, _target(intent)))
+    return Work(_drop, lambda actor, intent: policy.require(actor, operation, target_of(intent)))
