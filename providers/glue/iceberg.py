@@ -31,7 +31,11 @@ class GluePointers(HiveLikePointers):
         return update(self.provider.glue, schema, entry, self.committed(before, location))
 
     def described(self, entry: HiveTable, metadata: Json) -> HiveTable:
-        return fitting(replace(entry, columns=tuple(_columns(metadata))))
+        return described(entry, metadata)
+
+
+def described(entry: HiveTable, metadata: Json) -> HiveTable:
+    return fitting(replace(entry, columns=tuple(_columns(metadata))))
 
 
 def _columns(metadata: Json) -> Iterator[HiveColumn]:
