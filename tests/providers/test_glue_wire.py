@@ -340,7 +340,7 @@ def test_a_catalog_does_not_reach_the_tables_that_another_keeps_here(caller: Cal
     tables = f"{CATALOGS}/ours/schemas/hr/tables"
     caller.post(tables, {"name": "staff", "columns": COLUMNS})["table"]
     place = caller.get(f"{tables}/staff")["table"]["properties"]["location"]
-    pointer = next(f"s3://lake/{key}" for key in files(glue) if key.startswith("ours/"))
+    pointer = next(url for url in files(glue) if url.startswith("s3://lake/ours/"))
     entry = {
         "Name": "spy",
         "TableType": "EXTERNAL_TABLE",
