@@ -175,8 +175,8 @@ class RowPointers(PointerStore[R, D]):
         actor, home = write.actor, write.home
         require_free(home, name, self.kind)
         row = self._row_of(actor, home, name, new, is_new=is_new)
-        taken = new.files.claims(new.metadata)
-        claimed = claims.to_claim(actor, new.files, row.id, taken, home, kind=self.kind, fresh=fresh)
+        locations = new.files.claims(new.metadata)
+        claimed = claims.to_claim(actor, new.files, row.id, locations, home, kind=self.kind, fresh=fresh)
         insert((Securable, [row]), (self.model, [row]), claimed)
         full_name = [home.catalog.name, home.path.logical(), name]
         details = {"facts": [stands(row)], "uuid": new.metadata[f"{self.kind}-uuid"]}
