@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-
-import pytest
+from functools import cache
 
 from tests.architecture.rooms import REPOSITORY, ROOMS
 
@@ -66,21 +64,25 @@ OTHERS = {
     ("jobs/running/run_rows.py", "finish"),
     ("jobs/running/run_rows.py", "lose"),
 }
-Call = tuple[str, str, ast.Call]
 
 
-def calls(name: str) -> Iterator[Call]:
-    """Each call of a function by this name: its file, the outermost function that it is in, and itself."""
+@cache
+def all_calls() -> list[tuple[str, str, ast.Call]]:
+    """Each call: its file, the outermost function that it is in, and itself."""
+    found = []
     for path in RULES:
-        tree = ast.parse(path.read_text())
-        tops = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        inner = {id(below) for top in tops for below in ast.walk(top) if below is not top}
-        for top in tops:
-            if id(top) in inner:
-                continue
-            for node in ast.walk(top):
-                if isinstance(node, ast.Call) and _name(node.func) == name:
-                    yield path.relative_to(REPOSITORY).as_posix(), top.name, node
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        inner = {below for top in functions for below in ast.walk(top) if below is not top}
+        for top in functions:
+            if top not in inner:
+                nodes = [node for node in ast.walk(top) if isinstance(node, ast.Call)]
+                found += [(path.relative_to(REPOSITORY).as_posix(), top.name, node) for node in nodes]
+    return found
+
+
+def calls(name: str) -> list[tuple[str, str, ast.Call]]:
+    """Those of a function by this name."""
+    return [each for each in all_calls() if _name(each[2].func) == name]
 
 
 def _name(function: ast.expr) -> str:
@@ -94,15 +96,11 @@ def held(call: ast.Call) -> ast.expr | None:
 WRITES = [found for found in calls("write") if held(found[2]) is not None]
 
 
-def test_there_are_writes_to_look_at() -> None:
-    assert {found[:2] for found in WRITES} == HOLDS_NOTHING.keys() | WAYS
-
-
-@pytest.mark.parametrize(("file", "function", "call"), WRITES, ids=[f"{file}:{of}" for file, of, _ in WRITES])
-def test_a_write_that_holds_nothing_says_why(file: str, function: str, call: ast.Call) -> None:
-    value = held(call)
-    is_nothing = isinstance(value, ast.Constant) and value.value is None
-    assert is_nothing == ((file, function) in HOLDS_NOTHING)
+def test_a_write_that_holds_nothing_says_why() -> None:
+    values = [(file, function, held(call)) for file, function, call in WRITES]
+    of_nothing = [each for each in values if isinstance(each[2], ast.Constant) and each[2].value is None]
+    assert {each[:2] for each in of_nothing} == HOLDS_NOTHING.keys()
+    assert {each[:2] for each in values if each not in of_nothing} == WAYS
 
 
 def test_no_other_transaction_is_begun() -> None:

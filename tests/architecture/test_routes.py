@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -122,7 +123,7 @@ def is_admin(found: Found) -> bool:
     return found.path.startswith("admin/")
 
 
-NATIVE = [found for found in routes() if endpoint_of(found)]
+NATIVE = [(found.path, view) for found in routes() if (view := endpoint_of(found))]
 OTHERS = [found for found in routes() if not (endpoint_of(found) or is_iceberg(found) or is_admin(found))]
 
 
@@ -153,30 +154,23 @@ def test_there_are_routes_to_look_at() -> None:
     assert len(ROUTES) > 10
 
 
-@pytest.mark.parametrize("found", NATIVE, ids=lambda found: found.path)
-def test_every_native_endpoint_names_its_operation(found: Found) -> None:
-    view = endpoint_of(found)
-    assert view is not None
-    asked = declared(view)
-    assert asked, f"{view.__name__} serves nothing"
-    for method, operation in asked.items():
-        assert is_known(operation), f"{method} {found.path}: {operation}"
-        in_path, in_query = "<type>" in found.path, "type" in getattr(view, method).declaration.query
-        assert operation in FAMILIES or not in_path, (
-            f"{method} {found.path} is about objects of any kind: name a family"
-        )
-        assert operation not in FAMILIES or in_path or in_query, f"{method} {found.path}: name the row, not its family"
-        assert (operation == ANYONE) == view.is_open(), f"{method} {found.path}: who may ask is said twice, differently"
+def test_every_native_endpoint_names_its_operation() -> None:
+    assert [view.__name__ for _, view in NATIVE if not declared(view)] == [], "serves nothing"
+    for path, view in NATIVE:
+        for method, operation in declared(view).items():
+            where = f"{method} {path}: {operation}"
+            assert is_known(operation), where
+            in_path, in_query = "<type>" in path, "type" in getattr(view, method).declaration.query
+            assert operation in FAMILIES or not in_path, f"{where}: it is about objects of any kind: name a family"
+            assert operation not in FAMILIES or in_path or in_query, f"{where}: name the row, not its family"
+            assert (operation == ANYONE) == view.is_open(), f"{where}: who may ask is said twice, differently"
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("found", NATIVE, ids=lambda found: found.path)
-def test_no_native_endpoint_answers_nobody(found: Found) -> None:
-    view = endpoint_of(found)
-    assert view is not None
-    for method, operation in declared(view).items():
-        answer = Client().generic(method.upper(), sample(found.path))
-        assert (answer.status_code == 401) == (operation != ANYONE), f"{method} {found.path}: {answer.status_code}"
+def test_no_native_endpoint_answers_nobody() -> None:
+    asked = [(method, path, operation) for path, view in NATIVE for method, operation in declared(view).items()]
+    refused = [Client().generic(method.upper(), sample(path)).status_code == 401 for method, path, _ in asked]
+    assert [each for each, is_refused in zip(asked, refused, strict=True) if is_refused == (each[2] == ANYONE)] == []
 
 
 # The Iceberg wire
@@ -195,38 +189,33 @@ def test_the_iceberg_urls_are_those_of_the_table() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_no_iceberg_route_answers_nobody(route: Any) -> None:
-    path = "/iceberg/demo" + re.sub(r"{\w+}", "x", route.path)
-    assert Client().generic(route.method, path).status_code == 401
+def test_no_iceberg_route_answers_nobody() -> None:
+    for route in ROUTES:
+        path = "/iceberg/demo" + re.sub(r"{\w+}", "x", route.path)
+        assert Client().generic(route.method, path).status_code == 401, str(route)
 
 
 # Pages, and what is beside them
 
 
-@pytest.mark.parametrize("found", OTHERS, ids=lambda found: found.path or "home")
-def test_every_other_route_says_who_reaches_it(found: Found) -> None:
-    assert found.path in PAGES
+def test_every_other_route_says_who_reaches_it() -> None:
+    """And nothing is declared that is not there."""
+    assert PAGES.keys() == {found.path for found in OTHERS}
 
 
-def test_nothing_is_declared_that_is_not_there() -> None:
-    assert PAGES.keys() <= {found.path for found in OTHERS}
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_asks_rows_of_the_table(path: str) -> None:
-    asked = PAGES[path]
-    assert asked and all(map(is_known, asked)), asked
-    about_an_object = "object_id" in path
-    assert any(name in FAMILIES for name in asked) == about_an_object, "an object's kind is not in the path"
-    names_a_kind = "metalake_id" in path or "catalog_id" in path
-    assert about_an_object or names_a_kind or asked in ((ANYONE,), (CALLER,))
+def test_a_page_asks_rows_of_the_table() -> None:
+    for path, asked in PAGES.items():
+        assert asked and all(map(is_known, asked)), path
+        about_an_object = "object_id" in path
+        assert any(name in FAMILIES for name in asked) == about_an_object, f"{path}: an object's kind is not in it"
+        names_a_kind = "metalake_id" in path or "catalog_id" in path
+        assert about_an_object or names_a_kind or asked in ((ANYONE,), (CALLER,)), path
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", [path for path, asked in PAGES.items() if asked != (ANYONE,)])
-def test_a_page_sends_strangers_to_sign_in(path: str) -> None:
-    for method in ("GET", "POST"):
+def test_a_page_sends_strangers_to_sign_in() -> None:
+    closed = [path for path, asked in PAGES.items() if asked != (ANYONE,)]
+    for method, path in itertools.product(("GET", "POST"), closed):
         answer = Client().generic(method, sample(path))
         assert answer.status_code in (302, 405), f"{method} {path}"
         if answer.status_code == 302:
