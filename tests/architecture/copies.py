@@ -43,6 +43,7 @@ def run_in(folder: Path, *command: str, **settings: str) -> str:
         name: value for name, value in os.environ.items() if not name.startswith(("METALAKE_", "DJANGO_", "PYTEST"))
     }
     home = {"METALAKE_HOME": str(folder / "home"), "PYTHONPATH": str(folder), "METALAKE_SERVICE_ADMINS": "olga"}
+    home["PYTHONDONTWRITEBYTECODE"] = "1"  # the copy goes with the test
     done = subprocess.run(
         [sys.executable, *command], cwd=folder, env=kept | home | settings, capture_output=True, text=True, timeout=300
     )

@@ -93,11 +93,9 @@ def held(call: ast.Call) -> ast.expr | None:
     return next((word.value for word in call.keywords if word.arg == "holds"), None)
 
 
-WRITES = [found for found in calls("write") if held(found[2]) is not None]
-
-
 def test_a_write_that_holds_nothing_says_why() -> None:
-    values = [(file, function, held(call)) for file, function, call in WRITES]
+    found = ((file, function, held(call)) for file, function, call in calls("write"))
+    values = [each for each in found if each[2] is not None]
     of_nothing = [each for each in values if isinstance(each[2], ast.Constant) and each[2].value is None]
     assert {each[:2] for each in of_nothing} == HOLDS_NOTHING.keys()
     assert {each[:2] for each in values if each not in of_nothing} == WAYS
