@@ -44,7 +44,6 @@ MARKS = {
     "old_hms": "hms",
     "any_hms": "hms",
     "start_hms": "hms",
-    "spark": "spark",
     "iceberg_spark": "spark",
 }
 # Chromium as root, with no connection but those the test asks for.

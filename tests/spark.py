@@ -179,16 +179,9 @@ def spark_process(
 
 
 @pytest.fixture(scope="session")
-def spark(hms: HiveMetastore) -> Iterator[Spark]:
-    """Spark on `hms`; keep to databases of your own."""
-    needs_spark()
-    with running_spark(hms, warehouses=[hms.warehouse]) as session:
-        yield session
-
-
-@pytest.fixture(scope="session")
 def iceberg_spark(hms: HiveMetastore, metastores: Path) -> Iterator[Spark]:
-    """Spark on `hms` with Iceberg's runtime, which may also write into the warehouse of `old_hms`.
+    """Spark on `hms` with Iceberg's runtime, which may also write into the warehouse of `old_hms`: keep to databases
+    of your own.
 
     Name the catalogs by sql(..., settings=iceberg_catalog(...)).
     """

@@ -83,11 +83,11 @@ TYPES = {
 }
 
 
-def test_spark_makes_tables_and_they_are_shown_and_altered(wire: Caller, hms: HiveMetastore, spark: Spark) -> None:
+def test_spark_makes_tables_and_they_are_shown_and_altered(wire: Caller, hms: HiveMetastore, iceberg_spark: Spark) -> None:
     database = hms.create_database()
     tables = f"{SCHEMAS}/{database}/tables"
     columns = ", ".join(f"{name} {sql}" for name, (_, sql) in TYPES.items())
-    spark.sql(
+    iceberg_spark.sql(
         f"create table {database}.own ({columns}, year int, month string) using parquet partitioned by (year, month) "
         "comment 'of 2013' tblproperties ('owner_team'='ops')",
         f"create table {database}.hives ({columns}) partitioned by (year int, month string) stored as orc",
@@ -117,7 +117,7 @@ def test_spark_makes_tables_and_they_are_shown_and_altered(wire: Caller, hms: Hi
             {"@type": "updateColumnComment", "fieldName": ["i"], "newComment": "a number"},
         )
         assert after["comment"] == "late ones" and after["properties"]["region"] == "emea"
-        [about, properties, _, rows] = spark.sql(
+        [about, properties, _, rows] = iceberg_spark.sql(
             f"describe table {database}.{name}",
             f"show tblproperties {database}.{name}",
             f"insert into {database}.{name} (i, gate, year, month) values (2, 'B4', 2013, 'Feb')",
@@ -131,7 +131,7 @@ def test_spark_makes_tables_and_they_are_shown_and_altered(wire: Caller, hms: Hi
         assert wire.get(f"{tables}/{name}/partitions")["names"] == ["year=2013/month=Feb", "year=2013/month=Jan"]
 
 
-def test_tables_of_the_wire_are_spark_s_too(wire: Caller, hms: HiveMetastore, spark: Spark) -> None:
+def test_tables_of_the_wire_are_spark_s_too(wire: Caller, hms: HiveMetastore, iceberg_spark: Spark) -> None:
     made = wire.send("POST", SCHEMAS, {"name": hms.create_database().upper() + "_w", "comment": "sales of 2013"})
     database = made["schema"]["name"]
     assert made["schema"]["properties"] == {}, "as it was sent"
@@ -156,7 +156,7 @@ def test_tables_of_the_wire_are_spark_s_too(wire: Caller, hms: HiveMetastore, sp
     part = {"type": "identity", "fieldNames": [["year"]], "values": values, "properties": {"source": "archive"}}
     added = wire.send("POST", f"{tables}/delays/partitions", {"partitions": [part]})["partitions"]
     assert added[0]["name"] == "year=2012" and added[0]["properties"]["source"] == "archive"
-    [about, shown, _, rows, *_] = spark.sql(
+    [about, shown, _, rows, *_] = iceberg_spark.sql(
         f"describe table {database}.delays",
         f"show partitions {database}.delays",
         f"insert into {database}.delays (i, r, year) values (7, named_struct('lat', 1.5D, 'tags', array('x')), 2013)",
@@ -172,22 +172,22 @@ def test_tables_of_the_wire_are_spark_s_too(wire: Caller, hms: HiveMetastore, sp
     assert wire.get(found)["names"] == ["year=2012", "year=2013", "year=2014"]
     assert wire.delete(f"{found}/year=2012")["dropped"] is True
     assert wire.delete(f"{found}/year=2012")["dropped"] is False
-    assert spark.sql(f"show partitions {database}.delays") == [[{"partition": "year=2013"}, {"partition": "year=2014"}]]
+    assert iceberg_spark.sql(f"show partitions {database}.delays") == [[{"partition": "year=2013"}, {"partition": "year=2014"}]]
     assert wire.delete(f"{tables}/delays")["dropped"] is True
     with pytest.raises(SparkError, match="TABLE_OR_VIEW_NOT_FOUND"):
-        spark.sql(f"select * from {database}.delays")
+        iceberg_spark.sql(f"select * from {database}.delays")
 
 
 def test_what_spark_alters_is_the_same_table_and_what_it_makes_again_is_another(
-    wire: Caller, hms: HiveMetastore, spark: Spark
+    wire: Caller, hms: HiveMetastore, iceberg_spark: Spark
 ) -> None:
     database = hms.create_database()
     place = f"{SCHEMAS}/{database}/tables/delays"
-    spark.sql(f"create table {database}.delays (carrier string, delay int) using parquet")
+    iceberg_spark.sql(f"create table {database}.delays (carrier string, delay int) using parquet")
     assert wire.get(place).status == 200
     row = Securable.objects.get(name="delays").pk
     before = Mirror.objects.get(pk=row)
-    spark.sql(
+    iceberg_spark.sql(
         f"alter table {database}.delays set tblproperties ('owner_team'='ops')",
         f"alter table {database}.delays add columns (gate string)",
         f"insert into {database}.delays values ('UA', 1, 'B4')",
@@ -201,16 +201,16 @@ def test_what_spark_alters_is_the_same_table_and_what_it_makes_again_is_another(
     assert AuditEntry.objects.filter(event="table.changed_outside").count() == 1
     changed(wire, place, {"@type": "setProperty", "property": "region", "value": "emea"})
     assert Mirror.objects.get(pk=row).identity == before.identity
-    [properties] = spark.sql(f"show tblproperties {database}.delays")
+    [properties] = iceberg_spark.sql(f"show tblproperties {database}.delays")
     kept = {each["key"]: each["value"] for each in properties}
     assert kept["owner_team"] == "ops" and kept["region"] == "emea"
-    [rows] = spark.sql(f"describe extended {database}.delays")
+    [rows] = iceberg_spark.sql(f"describe extended {database}.delays")
     assert any(each["col_name"] == "Statistics" and "1 rows" in each["data_type"] for each in rows)
 
 
-def test_a_renamed_table_of_spark_s_keeps_its_rows(wire: Caller, hms: HiveMetastore, spark: Spark) -> None:
+def test_a_renamed_table_of_spark_s_keeps_its_rows(wire: Caller, hms: HiveMetastore, iceberg_spark: Spark) -> None:
     database, other = hms.create_database(), hms.create_database("sales")
-    spark.sql(
+    iceberg_spark.sql(
         f"create table {database}.own (carrier string) using parquet",
         f"create table {database}.hives (carrier string) stored as orc",
         f"insert into {database}.own values ('UA')",
@@ -221,7 +221,7 @@ def test_a_renamed_table_of_spark_s_keeps_its_rows(wire: Caller, hms: HiveMetast
         rename = {"@type": "rename", "newName": f"{name}_2013", "newSchemaName": other}
         after = wire.send("PUT", f"{SCHEMAS}/{database}/tables/{name}", {"updates": [rename]})["table"]
         assert after["properties"]["location"].endswith(f"/{other}.db/{name}_2013")
-        *_, rows = spark.sql(
+        *_, rows = iceberg_spark.sql(
             f"insert into {other}.{name}_2013 values ('DL')", f"select * from {other}.{name}_2013 order by carrier"
         )
         assert rows == [{"carrier": "DL"}, {"carrier": "UA"}]

@@ -112,8 +112,8 @@ def test_names_come_back_as_they_went(engine: str, number: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
-def test_names_of_spark_come_back_as_they_went(spark: Spark, number: int) -> None:
-    require_same("spark", number, spark.parsed)
+def test_names_of_spark_come_back_as_they_went(iceberg_spark: Spark, number: int) -> None:
+    require_same("spark", number, iceberg_spark.parsed)
 
 
 @pytest.mark.slow

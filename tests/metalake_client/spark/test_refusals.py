@@ -93,19 +93,21 @@ def test_a_java_that_is_too_old_or_absent(
 
 
 JOIN = """
+from unittest.mock import patch
 from metalake_client.failures import Failure
 from metalake_client.spark import metalake_session
 try:
-    metalake_session({url!r}, "demo", user="admin", password={password!r})
+    with patch("pyspark.sql.conf.RuntimeConfig.get", lambda conf, key, default: default):  # as one without Iceberg
+        metalake_session({url!r}, "demo", user="admin", password={password!r})
 except Failure as refused:
     print(refused)
 """
 
 
 @pytest.mark.timeout(300)
-def test_a_spark_that_runs_without_iceberg(metalake_server: MetalakeServer, spark: Spark) -> None:
+def test_a_spark_that_runs_without_iceberg(metalake_server: MetalakeServer, iceberg_spark: Spark) -> None:
     code = JOIN.format(url=metalake_server.url, password=metalake_server.admin_password)
-    (said,) = spark.call("python", code, {}).splitlines()
+    (said,) = iceberg_spark.call("python", code, {}).splitlines()
     assert said.startswith("The Spark that runs in this process has no Iceberg. Stop it, or start it with ")
     assert "iceberg-spark-runtime-4.1_2.13:1.11.0" in said
 
