@@ -1,7 +1,7 @@
 """How many random cases the tests try, in `make test`, in its second run and in `make test-long`.
 
-everyday   `make test`, on SQLite: three tenths of the figures that tests name. test_planted.py finds each of its mistakes
-           within half of the worlds that this leaves to the evaluator
+everyday   `make test`, on SQLite: three tenths of the figures that tests name. test_planted.py finds each of its
+           mistakes within half of the worlds that this leaves to the evaluator
 again      the same on PostgreSQL: rules were compared with their models by the run before, what is new is the database,
            and it is asked the same statements by a tenth of the cases
 long       `make test-long`, which ends within hours

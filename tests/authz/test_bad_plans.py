@@ -15,6 +15,7 @@ from access.plans.desired import Wanted, WantedRole
 from metalake.errors import Invalid, MetalakeError, TooLarge
 from tests.authz.plan_files import PATH, on, role, state, subtree, wanted
 from tests.authz.small_world import Wire, World
+from tests.cases import each
 
 PAST = "2001-01-01T00:00:00Z"
 _WRONG: list[tuple[Any, str]] = [
@@ -109,7 +110,7 @@ WRONG_YAML = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG_YAML, ids=lambda text: repr(text[:30]))
+@each("text", WRONG_YAML)
 def test_wrong_yaml_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(Invalid) as refusal:
         plan_file.read_file(text.encode())

@@ -22,6 +22,7 @@ from metalake.lineage import Lineage, Node
 from metalake.privileges import Effect, Privilege
 from tests.authz.small_world import World
 from tests.authz.test_policy_snapshot import empty
+from tests.cases import each
 
 P = Privilege
 NOON = 1_000.0  # of the only day here
@@ -206,7 +207,7 @@ _ANSWERED = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA, Kind.TABLE, Kind.VIEW)
 _PAIRS = [(p, kind) for p in P for kind in sorted(grantable_on(p)) if p is not P.MANAGE_GRANTS or kind in _ANSWERED]
 
 
-@pytest.mark.parametrize(("privilege", "kind"), _PAIRS)
+@each("privilege, kind", _PAIRS)
 def test_what_it_takes_to_use_a_privilege(privilege: Privilege, kind: Kind) -> None:
     """Its own row where the table has one, with that privilege alone; else to hold it and to get there."""
     found, row = use_of(privilege, kind), _ROWS.get((privilege, kind))

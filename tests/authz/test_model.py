@@ -8,6 +8,7 @@ import pytest
 
 from tests.authz.model import ALLOW, DENY, Actor, Grant, Group, Party, Request, Securable, User, World, answer, visible
 from tests.authz.worlds import with_owner
+from tests.cases import each
 
 # A small world by hand. Alice asks; the governor owns whatever nobody else is said to own.
 
@@ -85,9 +86,9 @@ A_MISSING = [
 ]
 
 
-@pytest.mark.parametrize("through_group", [False, True], ids=["direct", "group"])
-@pytest.mark.parametrize(
-    ("nearest", "missing", "grants", "owns", "created"),
+@each("through_group", [False, True])
+@each(
+    "nearest, missing, grants, owns, created",
     [("A", 1, *row) for row in A_EXISTS] + [("c", 2, *row) for row in A_MISSING],
 )
 def test_create_nested_schema(

@@ -28,11 +28,12 @@ from tests.authz.test_evaluator_edges import (
     deny,
 )
 from tests.authz.test_policy_snapshot import empty
+from tests.cases import each
 
 TIMED = {PILOTS: {LAKE: (Timed(1, 10, 20), Timed(2, 0, 5), Timed(4, 20, inf)), ACME: (Timed(8, 15, 16),)}}
 
 
-@pytest.mark.parametrize(("now", "mask"), [(0, 2), (4.9, 2), (5, 0), (9.9, 0), (10, 1), (15, 9), (16, 1), (20, 4)])
+@each("now, mask", [(0, 2), (4.9, 2), (5, 0), (9.9, 0), (10, 1), (15, 9), (16, 1), (20, 4)])
 def test_a_grant_counts_from_its_start_until_before_its_end(now: float, mask: int) -> None:
     held = empty(grants={PILOTS: {ACME: 16}, SELLERS: {LAKE: 32}}, timed=TIMED)
     assert held.mask([PILOTS], [ACME, LAKE], now) == 16 | mask

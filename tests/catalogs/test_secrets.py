@@ -6,10 +6,9 @@ import base64
 import json
 import time
 
-import pytest
-
 from catalogs.secrets import MASK, is_secret, mask
 from providers.registry import PROVIDERS, provider_class
+from tests.cases import each
 
 SECRET_KEYS = [
     "password", "PASSWORD", "jdbc-password", "jdbc.password", "jdbc_password", "jdbcPassword", "JDBC.PASSWORD",
@@ -86,22 +85,22 @@ PUBLIC_VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("key", SECRET_KEYS)
+@each("key", SECRET_KEYS)
 def test_secret_by_name(key):
     assert is_secret(key, "plain")
 
 
-@pytest.mark.parametrize("key", PUBLIC_KEYS)
+@each("key", PUBLIC_KEYS)
 def test_public_by_name(key):
     assert not is_secret(key, "plain")
 
 
-@pytest.mark.parametrize("value", SECRET_VALUES)
+@each("value", SECRET_VALUES)
 def test_secret_by_form(value):
     assert is_secret("comment", value)
 
 
-@pytest.mark.parametrize("value", PUBLIC_VALUES[:11] + PUBLIC_VALUES[12:])
+@each("value", PUBLIC_VALUES[:11] + PUBLIC_VALUES[12:])
 def test_public_by_form(value):
     assert not is_secret("comment", value)
 
@@ -126,7 +125,7 @@ def test_the_mask_shows_that_a_secret_is_set_and_changes_nothing_else():
     assert properties["password"] == "hunter2"
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     ["://" * 20_000, "://a:" * 13_000, "eyJ" * 20_000, "eyJa." * 13_000, "-----BEGIN " * 6_000, "A" * 65_000,
      "AKIA" * 16_000, " " * 65_000, "password" * 8_000, "jdbc:oracle:a:" * 4_600, "Bearer " + "a-" * 32_000,

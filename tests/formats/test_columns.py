@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from formats.native.columns import Column, DataType, FunctionArg, Primitive, UnparsedType, parse_primitive
 from metalake.errors import Invalid
 from metalake.wire import nests_deeper_than, read
+from tests.cases import each
 from tests.catalogs.native import ALL_PRIMITIVES, call, field, literal, types_of
 from tests.profiles import weighing
 
@@ -30,7 +31,7 @@ def refusal(body: object) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize("name", ALL_PRIMITIVES)
+@each("name", ALL_PRIMITIVES)
 def test_a_primitive_reads_back_as_written(name):
     assert written(name) == name
 
@@ -56,7 +57,7 @@ def test_a_primitive_comes_apart():
     assert parse_primitive("geography(a:1,thomas)") == Primitive("geography", ("a:1", "thomas"))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["hllsketch", "decimal", "decimal(10)", "varchar(1,2)", "boolean(3)", "fixed()", "struct", "time(-1)", "int",
      "geometry()", "geometry(a,b)", "decimal(10,2", "fixed(٣)"],
@@ -67,8 +68,8 @@ def test_an_unknown_string_is_kept_as_unparsed(text):
     assert read_type.unparsed_type == text
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
+@each(
+    "text, complaint",
     [
         ("decimal(0,0)", "precision of a decimal is between 1 and 38"),
         ("decimal(39,0)", "precision of a decimal is between 1 and 38"),
@@ -143,8 +144,8 @@ def test_a_column_has_the_wire_s_defaults():
     assert column.to_wire() == {"name": "c", "type": "long", "nullable": True, "autoIncrement": False}
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
+@each(
+    "body, message",
     [
         ({"type": "long"}, "name: is required"),
         ({"name": "c"}, "type: is required"),

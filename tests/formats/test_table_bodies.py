@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from formats.native import tables as wire
 from metalake.errors import Invalid
 from metalake.wire import read
+from tests.cases import each
 from tests.catalogs.native import call, field, literal, table
 from tests.profiles import weighing
 
@@ -155,7 +156,7 @@ def sent(**parts: Any) -> Any:
     return json.loads(request.to_json())
 
 
-@pytest.mark.parametrize(("transform", "form"), CLIENT_PARTITIONING)
+@each("transform, form", CLIENT_PARTITIONING)
 def test_partitioning_of_the_client_is_read_and_written_back(transform, form):
     request = read(wire.CreateTableRequest, sent(_partitioning=[transform]))
     assert request.to_wire()["partitioning"] == [form]
@@ -187,7 +188,7 @@ def test_a_create_of_the_client_is_read_whole():
     assert (request.comment, request.properties) == ("all of them", {"a": "b"})
 
 
-@pytest.mark.parametrize(("change", "form"), CLIENT_CHANGES)
+@each("change, form", CLIENT_CHANGES)
 def test_a_change_of_the_client_is_read_and_written_back(change, form):
     body = json.loads(ClientUpdates([DTOConverters.to_table_update_request(change)]).to_json())
     assert read(wire.TableUpdatesRequest, body).to_wire()["updates"] == [form]
@@ -221,8 +222,8 @@ def test_nothing_but_name_and_columns_is_needed():
     assert read(wire.CreateTableRequest, table(**body)) == read(wire.CreateTableRequest, table())
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@each(
+    "changes, message",
     [
         ({"colums": []}, "body: unknown field 'colums'"),
         ({"columns": None}, "columns: must be a list"),
@@ -253,8 +254,8 @@ def test_a_wrong_create_is_refused_with_its_place(changes, message):
     assert refusal(wire.CreateTableRequest, table(**changes)).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("update", "message"),
+@each(
+    "update, message",
     [
         ({"type": "rename"}, "updates[0]: '@type' is required"),
         ({"@type": "explode"}, "updates[0]: '@type' is 'explode', not one of 'rename'"),

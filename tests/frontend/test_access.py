@@ -19,6 +19,7 @@ from frontend import csv_files
 from frontend.pages import access
 from metalake.kinds import Kind
 from metalake.lineage import Address
+from tests.cases import each
 from tests.demo import actor, add_member, give
 
 Ids = dict[str, int]
@@ -228,7 +229,7 @@ def test_no_cell_begins_a_formula(admin: Client, ids: Ids, name: str) -> None:
 CELLS = {"\tx": "'\tx", "\r=1": "'\r=1", "\n=1": "'\n=1", " =1": "' =1", "\u200b=1": "'\u200b=1", "a=1": "a=1"}
 
 
-@pytest.mark.parametrize(("value", "written"), [*CELLS.items(), (None, ""), (True, "True")])
+@each("value, written", [*CELLS.items(), (None, ""), (True, "True")])
 def test_a_cell_is_text(value: object, written: str) -> None:
     assert csv_files.cell(value) == written
 

@@ -9,6 +9,7 @@ import pytest
 from django.template import engines
 
 from frontend.confusables import shown, spelled
+from tests.cases import each
 
 HONEST = [
     "lake.travel:nyc",
@@ -56,20 +57,20 @@ ALIKE = {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
+@each("name", HONEST)
 def test_an_honest_name_stays_as_it_is(name: str) -> None:
     assert shown(name) in (name, f"<bdi>{name}</bdi>")
     assert spelled(name) == name
 
 
-@pytest.mark.parametrize("name", HIDDEN)
+@each("name", HIDDEN)
 def test_what_nobody_sees_is_a_mark(name: str) -> None:
     assert re.search(rf'<span class="odd" title="[^"]+">{re.escape(HIDDEN[name])}</span>', shown(name))
     assert f"[{HIDDEN[name]}]" in spelled(name)
     assert not re.search(r"[\x00-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]", shown(name) + spelled(name))
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@each("name", ALIKE)
 def test_what_looks_like_something_else_is_underlined_and_read_out(name: str) -> None:
     assert re.search(
         rf'<span class="alike" title="{ALIKE[name]}, U\+\w+">.<span class="hide"> \({ALIKE[name]}', shown(name)

@@ -15,6 +15,7 @@ from frontend import toasts
 from frontend.templatetags.ui import icon, kind_icon
 from metalake.kinds import KINDS
 from tests.architecture.rooms import REPOSITORY
+from tests.cases import each
 
 FOLDER = REPOSITORY / "frontend" / "templates"
 SENT = re.compile(r'\b(?:value|id|for|name|data-[\w-]+)="[^"]*"')
@@ -29,13 +30,13 @@ CARDS = re.compile(r'<table [^>]*class="[^"]*\b(?:simple|dense)\b.*?</table>', r
 PARTS = re.compile(r"<(?:table|thead|tbody|tr|th|td)\b[^>]*")
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.html")), ids=lambda path: path.relative_to(FOLDER).as_posix())
+@each("path", sorted(FOLDER.rglob("*.html")))
 def test_names_are_shown_as_what_they_are(path: Path) -> None:
     """With {{ name|shown }}, and in attributes and titles with {{ name|spelled }}."""
     assert NAME.findall(SENT.sub("", path.read_text(encoding="utf-8"))) == []
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.html")), ids=lambda path: path.relative_to(FOLDER).as_posix())
+@each("path", sorted(FOLDER.rglob("*.html")))
 def test_a_table_whose_rows_are_cards_on_a_phone_names_its_parts(path: Path) -> None:
     """Some browsers forget what a table is made of once its rows are blocks, so each part has its role."""
     for table in CARDS.findall(path.read_text(encoding="utf-8")):

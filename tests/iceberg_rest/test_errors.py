@@ -13,6 +13,7 @@ from iceberg_rest.errors import shape_of
 from metalake import errors
 from metalake.errors import MetalakeError
 from metalake.kinds import Kind
+from tests.cases import each
 from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS, Caller, basic
 
@@ -345,8 +346,8 @@ def test_a_seen_and_forbidden_namespace_is_another_matter(hidden: Caller, reader
 # The table of errors
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
+@each(
+    "error, expected",
     [
         (errors.Unauthenticated("x"), (401, "NotAuthorizedException")),
         (errors.Forbidden("x"), (403, "ForbiddenException")),

@@ -9,6 +9,7 @@ import pytest
 from metalake import client_address
 from metalake.client_address import client_of, counted, parse_proxies
 from metalake.errors import Invalid
+from tests.cases import each
 
 PROXIES = parse_proxies(["10.0.0.0/8", "fd00::/8"])
 X, F = "HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED"
@@ -35,8 +36,8 @@ def test_an_address_as_it_is_counted(address: str, as_counted: str) -> None:
     assert client(address) == as_counted
 
 
-@pytest.mark.parametrize(
-    ("said", "found"),
+@each(
+    "said, found",
     [
         ("203.0.113.7", "203.0.113.7"),
         ("198.51.100.1, 203.0.113.7", "203.0.113.7"),  # what the client wrote itself lies further left

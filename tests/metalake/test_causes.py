@@ -36,6 +36,7 @@ from metalake.logs import note_failure
 from metalake.models import Outbox
 from metalake.rest.exceptions import error_response
 from metalake.sqlite.base import DatabaseWrapper
+from tests.cases import each
 
 pytestmark = pytest.mark.store
 
@@ -262,8 +263,8 @@ def of(driver: Exception, wrapped: type[Exception] = OperationalError) -> Except
         return failure
 
 
-@pytest.mark.parametrize(
-    ("failure", "name"),
+@each(
+    "failure, name",
     [
         (of(lookup("53100")("could not extend file")), "disk full"),
         (of(lookup("53300")("sorry")), "too many connections"),

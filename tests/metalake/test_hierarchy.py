@@ -29,6 +29,7 @@ from metalake.hierarchy import (
     encode_segment,
     split_logical,
 )
+from tests.cases import each
 from tests.profiles import weighing
 
 ROUND_TRIPS = 100_000
@@ -110,7 +111,7 @@ def test_the_restricted_policy_lists_five(separator: str) -> None:
 OTHER_PRINTABLE = [mark for mark in string.punctuation if mark not in ":;$|~./%"] + ["§", "→", "\u00b7", "😀"]
 
 
-@pytest.mark.parametrize("separator", OTHER_PRINTABLE)
+@each("separator", OTHER_PRINTABLE)
 def test_the_unrestricted_policy_takes_any_safe_character(separator: str) -> None:
     check_separator(separator, SeparatorPolicy.UNRESTRICTED)
     with pytest.raises(Invalid, match="restricted policy"):
@@ -140,8 +141,8 @@ NEVER = {
 }
 
 
-@pytest.mark.parametrize("policy", SeparatorPolicy)
-@pytest.mark.parametrize("separator", NEVER)
+@each("policy", SeparatorPolicy)
+@each("separator", NEVER)
 def test_never_a_separator(separator: str, policy: SeparatorPolicy) -> None:
     """The refusal has the character, the reason and what to use instead."""
     with pytest.raises(Invalid, match=NEVER[separator]) as refused:
@@ -161,7 +162,7 @@ CARRIED = ["a", "a.b", "a b", " a", "a ", "é", "e\u0301", "名前", "😀", "A/
 CARRIED += ["'", '"', "`", "\\", "${x}", "-- ", "SELECT", "\u200f", "\u00a0x", "a*", "**", "-", "_", "0", "NULL"]
 
 
-@pytest.mark.parametrize("name", CARRIED)
+@each("name", CARRIED)
 def test_a_segment_is_whatever_the_wire_carries(name: str) -> None:
     path = HierarchicalSchema.of([name, "b"], ":")
     assert HierarchicalSchema.from_physical(path.physical) == path
@@ -171,7 +172,7 @@ def test_a_segment_is_whatever_the_wire_carries(name: str) -> None:
 REFUSED = ["", ".", "..", "*", "a\x00", "\x01", "a\x1fb", "\x7f", "\x85", "\u2028", "a\u2029", "\ud800", "a\n", "\r"]
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 def test_never_a_segment(name: str) -> None:
     for place in range(3):
         segments = ["x", "y", "z"]
@@ -228,12 +229,12 @@ STRICT = ["a", "_", "7", "A" * 64, "a/b", "a=b", "a-b", "é", "a/=-_"]
 NOT_STRICT = ["", "-a", "/a", "=a", "a.b", "a b", "a:b", "a\n", "A" * 65, "a%", "*", ".", "a\x00", " a", "a,b"]
 
 
-@pytest.mark.parametrize("name", STRICT)
+@each("name", STRICT)
 def test_the_strict_rule_takes(name: str) -> None:
     check_strict(name, "catalog")
 
 
-@pytest.mark.parametrize("name", NOT_STRICT)
+@each("name", NOT_STRICT)
 def test_the_strict_rule_refuses(name: str) -> None:
     with pytest.raises(Invalid):
         check_strict(name, "catalog")
@@ -242,8 +243,8 @@ def test_the_strict_rule_refuses(name: str) -> None:
 # How it is stored
 
 
-@pytest.mark.parametrize(
-    ("segment", "stored"),
+@each(
+    "segment, stored",
     [
         ("plain", "plain"),
         ("a.b c/é", "a.b c/é"),

@@ -7,10 +7,11 @@ from django.test import Client, RequestFactory
 from prometheus_client import REGISTRY
 
 from metalake.request_target import read_target, wire_of
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
-    ("path", "wire"),
+@each(
+    "path, wire",
     [
         ("/api/metalakes", "api"),
         ("/api", "api"),
@@ -67,7 +68,7 @@ def test_a_decoded_path_is_encoded_again() -> None:
     assert read_target(RequestFactory().get("/api/%C3%A9%20%25").META) == "/api/%C3%A9%20%25"
 
 
-@pytest.mark.parametrize("given", ["", "a b", "a\x00b", "a\x1b[31m", "é", "x" * 65, '"', "a\\b"])
+@each("given", ["", "a b", "a\x00b", "a\x1b[31m", "é", "x" * 65, '"', "a\\b"])
 def test_an_id_that_is_no_id_is_replaced(given: str) -> None:
     answered = Client().get("/health", headers={"X-Request-Id": given})["X-Request-Id"]
     assert answered != given

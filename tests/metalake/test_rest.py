@@ -15,6 +15,7 @@ from metalake.bodies import read_json
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.request_target import decode
 from metalake.rest.exceptions import error_response, render_error
+from tests.cases import each
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,8 @@ def test_a_segment_that_is_no_name(raw: str) -> None:
 BACKSLASH = "\\"
 
 
-@pytest.mark.parametrize(
-    ("body", "holds_nul"),
+@each(
+    "body, holds_nul",
     [
         ('{"a": "' + BACKSLASH + 'u0000"}', True),
         ('{"' + BACKSLASH + 'u0000": 1}', True),
@@ -55,7 +56,7 @@ def test_a_nul_is_found_however_it_is_written(body: str, holds_nul: bool) -> Non
         assert read_json(body.encode())
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         b"",

@@ -18,6 +18,7 @@ from benchmarks.http import basic
 from metalake.errors import Invalid
 from metalake.request_target import PAGES, WIRES, parse_prefix, read_target, require_host, require_one_wire, wire_of
 from metalake.request_target import without_prefix as _without
+from tests.cases import each
 from tests.servers import MetalakeServer
 from tests.waiting import eventually
 
@@ -224,7 +225,7 @@ def test_one_path_says_which_wire_it_is_and_what_is_asked(path: str) -> None:
     assert wire_of(read_target(meta)) == wire_of(meta["PATH_INFO"])
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     ["metalake", "/metalake/", "//metalake", "/a//b", "/..", "/a/.", "/%61", "/a b", "/é", "/api", "/login/x"],
 )

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from metalake_client.cli.properties import properties_of
 from metalake_client.failures import Exit, Failure
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("aws-region=us-east-1,aws-glue-catalog-id=1", {"aws-region": "us-east-1", "aws-glue-catalog-id": "1"}),
         ('a="x,y",b=z', {"a": "x,y", "b": "z"}),

@@ -15,6 +15,7 @@ from providers.base import Provider
 from providers.glue.provider import GlueProvider
 from providers.hive.provider import HiveProvider
 from providers.settings import CACHE_TTL, REFRESH_INTERVAL, seconds_of
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.providers.world import World
 
@@ -27,8 +28,8 @@ PROVIDERS: list[tuple[type[Provider], dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", [CACHE_TTL, REFRESH_INTERVAL])
-@pytest.mark.parametrize("value", UNFIT, ids=lambda value: repr(value[:5]))
+@each("name", [CACHE_TTL, REFRESH_INTERVAL])
+@each("value", UNFIT)
 def test_only_digits_are_taken_and_what_is_unfit_reads_as_unset(name: str, value: str) -> None:
     for provider, properties in PROVIDERS:
         with pytest.raises(Invalid, match=f"Property '{name}'"):

@@ -83,7 +83,9 @@ TYPES = {
 }
 
 
-def test_spark_makes_tables_and_they_are_shown_and_altered(wire: Caller, hms: HiveMetastore, iceberg_spark: Spark) -> None:
+def test_spark_makes_tables_and_they_are_shown_and_altered(
+    wire: Caller, hms: HiveMetastore, iceberg_spark: Spark
+) -> None:
     database = hms.create_database()
     tables = f"{SCHEMAS}/{database}/tables"
     columns = ", ".join(f"{name} {sql}" for name, (_, sql) in TYPES.items())
@@ -172,7 +174,9 @@ def test_tables_of_the_wire_are_spark_s_too(wire: Caller, hms: HiveMetastore, ic
     assert wire.get(found)["names"] == ["year=2012", "year=2013", "year=2014"]
     assert wire.delete(f"{found}/year=2012")["dropped"] is True
     assert wire.delete(f"{found}/year=2012")["dropped"] is False
-    assert iceberg_spark.sql(f"show partitions {database}.delays") == [[{"partition": "year=2013"}, {"partition": "year=2014"}]]
+    assert iceberg_spark.sql(f"show partitions {database}.delays") == [
+        [{"partition": "year=2013"}, {"partition": "year=2014"}]
+    ]
     assert wire.delete(f"{tables}/delays")["dropped"] is True
     with pytest.raises(SparkError, match="TABLE_OR_VIEW_NOT_FOUND"):
         iceberg_spark.sql(f"select * from {database}.delays")

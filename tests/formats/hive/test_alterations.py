@@ -14,6 +14,7 @@ from formats.hive.translate import from_hive
 from formats.native.tables import TableUpdatesRequest
 from metalake.errors import Invalid, Unsupported
 from metalake.wire import read
+from tests.cases import each
 from tests.formats.hive.samples import airports, changed, flights, named, refused
 from tests.formats.iceberg.altering import add, comment, delete, drop, move, nullable, put, rename, retype
 from tests.profiles import weighing
@@ -72,8 +73,8 @@ def test_a_parameter_that_hides_a_place_is_what_changes():
     assert changed(delta, drop("location")).location == "s3://lake/flights"
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
+@each(
+    "change, complaint",
     [
         (put("comment", "x"), "updates[0].property: comment is reserved; it is the table's comment"),
         (drop("EXTERNAL"), "updates[0].property: EXTERNAL is reserved; it follows from table-type"),
@@ -137,8 +138,8 @@ def test_names_in_capitals_are_found():
     assert refused(Invalid, table, add("userid")) == "updates[0].fieldName: 'userid' is there already"
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
+@each(
+    "change, complaint",
     [
         (add("ID"), "updates[0].fieldName: 'id' is there already"),
         (add("Day"), "updates[0].fieldName: 'day' is there already"),
@@ -168,8 +169,8 @@ def test_wrong_changes_of_columns_are_refused(change, complaint):
     assert refused(Invalid, flights(), change).startswith(complaint)
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
+@each(
+    "change, complaint",
     [
         (add("x", nullable=False), "updates[0].nullable: "),
         (add("x", autoIncrement=True), "updates[0].autoIncrement: "),

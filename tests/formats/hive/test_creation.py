@@ -7,6 +7,7 @@ import pytest
 from formats.hive.formats import STORAGE_FORMATS
 from formats.hive.tables import HiveColumn, SortColumn
 from metalake.errors import Invalid, Unsupported
+from tests.cases import each
 from tests.catalogs.native import call, field, literal
 from tests.formats.hive.samples import create_body, created, not_created
 
@@ -60,8 +61,8 @@ def test_named_classes_win_over_those_of_the_format():
     assert table.serde_lib == STORAGE_FORMATS["ORC"].serde_lib
 
 
-@pytest.mark.parametrize(
-    ("error", "properties", "complaint"),
+@each(
+    "error, properties, complaint",
     [
         (Invalid, {"format": "xml"}, "properties.format: 'xml' is none of TEXTFILE"),
         (Unsupported, {"table-type": "VIRTUAL_VIEW"}, "properties.table-type: 'VIRTUAL_VIEW' is none of MANAGED_TABLE"),

@@ -7,6 +7,7 @@ import pytest
 from formats.hive.formats import STORAGE_FORMATS, format_name, storage_format
 from formats.hive.tables import formats_of, passes, read_filter
 from metalake.errors import Invalid
+from tests.cases import each
 from tests.formats.hive.samples import airports, spark_sales
 
 OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
@@ -17,7 +18,7 @@ def stored(name, **parameters):
     return airports(**STORAGE_FORMATS[name]._asdict(), parameters=parameters)
 
 
-@pytest.mark.parametrize("name", ["TEXTFILE", "SEQUENCEFILE", "ORC", "PARQUET", "AVRO", "JSON", "CSV", "RCFILE"])
+@each("name", ["TEXTFILE", "SEQUENCEFILE", "ORC", "PARQUET", "AVRO", "JSON", "CSV", "RCFILE"])
 def test_a_format_is_named_by_its_classes_and_back(name):
     classes = storage_format(name.lower(), "properties.format")
     assert format_name(classes.input_format, classes.serde_lib) == name
@@ -47,8 +48,8 @@ def test_an_unknown_format_is_refused_with_the_known_ones():
     assert caught.value.message.startswith("properties.format: 'delta' is none of TEXTFILE, SEQUENCEFILE, ORC, ")
 
 
-@pytest.mark.parametrize(
-    ("table", "formats"),
+@each(
+    "table, formats",
     [
         (airports(parameters={"table_type": "Iceberg"}), {"iceberg"}),
         (airports(parameters={"spark.sql.sources.provider": "DELTA"}), {"delta"}),

@@ -22,6 +22,7 @@ from formats.hive.tables import HiveColumn
 from formats.native.partitions import IdentityPartition
 from metalake.errors import Invalid, MetalakeError, Unsupported
 from metalake.wire import read
+from tests.cases import each
 from tests.catalogs.native import literal
 
 KEYS = (HiveColumn("Day", "date"), HiveColumn("carrier", "string"))
@@ -72,7 +73,7 @@ def test_a_name_says_keys_in_lower_case_and_null_in_a_word():
     assert partition_values(KEYS, "DAY=2026-11-21/carrier=A=B") == ["2026-11-21", "A=B"]
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "",
@@ -128,7 +129,7 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("hive", "native", "sent", "stored"), TYPED)
+@each("hive, native, sent, stored", TYPED)
 def test_values_are_kept_as_text(hive, native, sent, stored):
     keys = (HiveColumn("k", hive),)
     assert kept(keys, literal(sent, native), names=["k"]) == [stored]
@@ -149,8 +150,8 @@ def test_values_come_in_the_order_of_the_keys():
     ]
 
 
-@pytest.mark.parametrize(
-    ("hive", "native", "value"),
+@each(
+    "hive, native, value",
     [
         ("int", "integer", "x"),
         ("int", "integer", "2147483648"),

@@ -10,6 +10,7 @@ from formats.hive.spark import PART_LENGTH, spark_columns
 from formats.hive.tables import HiveColumn
 from formats.hive.translate import from_hive
 from metalake.errors import Unsupported
+from tests.cases import each
 from tests.formats.hive.samples import SPARK_FIELDS, airports, changed, refused, spark_sales
 from tests.formats.iceberg.altering import add, comment, delete, move, put, rename, retype
 
@@ -53,7 +54,7 @@ def test_spark_s_columns_are_shown_and_not_the_placeholder(parts):
     assert shown["properties"]["format"] == "JSON"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from formats.hive.types import MAX_NESTING, hive_type, native_type, type_of_iceberg
 from formats.native.columns import DataType
 from metalake.errors import Invalid, MetalakeError, Unsupported
+from tests.cases import each
 from tests.profiles import weighing
 
 NATIVE = TypeAdapter(DataType)
@@ -101,18 +102,18 @@ def not_written(error: type[MetalakeError], native: Any) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize(("hive", "native"), SPELLINGS.items())
+@each("hive, native", SPELLINGS.items())
 def test_a_primitive_has_one_spelling_in_each(hive, native):
     assert native_type(hive) == native
     assert written(native) == hive
 
 
-@pytest.mark.parametrize(("hive", "native"), OTHER_SPELLINGS.items())
+@each("hive, native", OTHER_SPELLINGS.items())
 def test_other_spellings_are_read(hive, native):
     assert native_type(hive) == native
 
 
-@pytest.mark.parametrize("text", NOT_HIVE)
+@each("text", NOT_HIVE)
 def test_what_hive_does_not_define_travels_whole(text):
     assert native_type(text) == {"type": "external", "catalogString": text}
 
@@ -122,7 +123,7 @@ def test_a_type_that_others_define_comes_back(text):
     assert written(native_type(text)) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["weird<<", "array<", "array<>", "decimal()", "struct<a:>", "uniontype<int,>", "int>", "<", "a<b)", "3d", "x,"],
 )
@@ -130,8 +131,8 @@ def test_a_type_that_does_not_parse_is_not_written(text):
     assert f"{text!r} is no type" in not_written(Invalid, {"type": "external", "catalogString": text})
 
 
-@pytest.mark.parametrize(
-    ("hive", "native"),
+@each(
+    "hive, native",
     [
         ("Array < Int >", listed("integer")),
         ("map<string,array<bigint>>", mapped("string", listed("long"))),
@@ -206,8 +207,8 @@ def test_any_text_is_read_as_a_type_that_the_wire_can_carry(text):
     json.dumps(NATIVE.dump_python(NATIVE.validate_python(native), by_alias=True))
 
 
-@pytest.mark.parametrize(
-    ("native", "advice"),
+@each(
+    "native, advice",
     [
         ("byte unsigned", "; use short"),
         ("long unsigned", "; use decimal(20,0)"),
@@ -225,8 +226,8 @@ def test_a_type_that_hive_lacks_is_refused_with_what_to_use_instead(native, advi
     assert not_written(Unsupported, native) == f"columns[0].type: Hive has no type {native}{advice}"
 
 
-@pytest.mark.parametrize(
-    ("error", "native", "complaint"),
+@each(
+    "error, native, complaint",
     [
         (Unsupported, listed(mapped("string", "uuid")), "columns[0].type.elementType.valueType: Hive has no type uuid"),
         (Unsupported, {**listed("long"), "containsNull": False}, "columns[0].type.containsNull: everything"),
@@ -294,8 +295,8 @@ def test_a_wide_struct_is_read_and_written():
 # Of Iceberg
 
 
-@pytest.mark.parametrize(
-    ("iceberg", "hive"),
+@each(
+    "iceberg, hive",
     [
         ("int", "int"),
         ("long", "bigint"),

@@ -11,6 +11,7 @@ from pyiceberg.schema import Schema
 
 from formats.iceberg.translate import current_schema, from_iceberg
 from metalake.errors import Invalid, Unsupported
+from tests.cases import each
 from tests.catalogs.native import columns_of, literal
 from tests.formats.iceberg.altering import (
     LAST_ID,
@@ -132,8 +133,8 @@ def test_properties_alone_guard_only_the_table_s_identity():
     assert updates == [{"action": "set-properties", "updates": {"k": "v"}}]
 
 
-@pytest.mark.parametrize("make", [lambda name: put(name, "x"), drop])
-@pytest.mark.parametrize("name", ["comment", "creator", "sort-order", "identifier-fields", "write.distribution-mode",
+@each("make", [lambda name: put(name, "x"), drop])
+@each("name", ["comment", "creator", "sort-order", "identifier-fields", "write.distribution-mode",
                                   "current-snapshot-id", "cherry-pick-snapshot-id", "uuid", "snapshot-count",
                                   "format-version", "provider", "format", "location"])  # fmt: skip
 def test_properties_that_are_not_the_caller_s_are_refused(name, make):

@@ -8,6 +8,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from formats.iceberg.builder import ACTIONS, apply_updates
 from metalake.errors import Invalid
+from tests.cases import each
 from tests.formats.iceberg.table_samples import (
     EVENTS,
     NOW,
@@ -104,8 +105,8 @@ def test_all_23_updates_are_known():
     assert len(ACTIONS) == 23
 
 
-@pytest.mark.parametrize(
-    ("updates", "said"),
+@each(
+    "updates, said",
     [
         ([set_properties(a="b"), {"action": "drop-everything"}], "Unknown action ('drop-everything', updates[1])"),
         ([{"action": "add-view-version"}], "Unknown action"),

@@ -7,6 +7,7 @@ from pyiceberg.schema import Schema
 
 from formats.iceberg.translate import current_schema
 from metalake.errors import Invalid, Unsupported
+from tests.cases import each
 from tests.catalogs.native import field, literal
 from tests.formats.iceberg.altering import (
     LAST_ID,
@@ -68,8 +69,8 @@ def test_a_field_is_added_to_the_values_of_a_map():
     assert "m.value.y" in ids(altered(base, add("m", "y")))
 
 
-@pytest.mark.parametrize(
-    ("error", "change", "message"),
+@each(
+    "error, change, message",
     [
         (Invalid, add("id"), "updates[0].fieldName: 'id' is there already"),
         (Invalid, add("place", "city"), "updates[0].fieldName: 'place.city' is there already"),
@@ -195,8 +196,8 @@ def test_types_widen(path, new, iceberg):
     assert ids(after) == ids(metadata_of())
 
 
-@pytest.mark.parametrize(
-    ("path", "new"),
+@each(
+    "path, new",
     [
         (("id",), "integer"),
         (("count",), "string"),

@@ -25,6 +25,7 @@ from formats.iceberg.metadata_json import next_version, parse_metadata
 from formats.iceberg.storage import delete_quietly, file_io
 from metalake.errors import AlreadyExists, Invalid, NotFound, ProviderUnavailable, TooLarge
 from providers.network.arrow import ArrowFiles, _holds_a_file
+from tests.cases import each
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 
 ROWS = pyarrow.table({"id": [1, 2], "name": ["a", "b"]})
@@ -248,9 +249,7 @@ class TestParse:
         extra = {"schema": {}, "partition-spec": [], "next-row-id": 0, "format-version": version}
         assert parse_metadata(orjson.dumps(metadata_in(tmp_path) | extra))["format-version"] == version
 
-    @pytest.mark.parametrize(
-        "content", [b"", b"{", b"[]", b"null", b'"text"', b"NaN", b"{}", b"\xff\xfe", b"[" * 5_000]
-    )
+    @each("content", [b"", b"{", b"[]", b"null", b'"text"', b"NaN", b"{}", b"\xff\xfe", b"[" * 5_000])
     def test_refuses_what_is_not_metadata(self, content):
         with pytest.raises(Invalid):
             parse_metadata(content)
@@ -424,8 +423,8 @@ class TestWrite:
             write_metadata(io, metadata_in(tmp_path, **{"write.metadata.path": f"{tmp_path}/../x"}), version=0)
 
 
-@pytest.mark.parametrize(
-    "previous,version",
+@each(
+    "previous, version",
     [
         (None, 0),
         ("", 0),

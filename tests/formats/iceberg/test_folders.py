@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from formats.iceberg.folders import Ground, schema_folder, table_folder
 from formats.iceberg.locations import check_allowed, is_under
+from tests.cases import each
 
 UUID = "6f1e2b1c-1111-4222-8333-444455556666"
 names = st.text(min_size=1, max_size=255)
@@ -47,9 +48,7 @@ def test_names_that_are_cleaned_alike_are_told_apart(alike: tuple[str, ...]) -> 
     assert not any("-" in folder for folder in folders)
 
 
-@pytest.mark.parametrize(
-    "name", ["..", ".", "_", "", "a/b", "../x", "*", "${x}", "'", "a\0b", "\u202e", "%2e%2e", "._."]
-)
+@each("name", ["..", ".", "_", "", "a/b", "../x", "*", "${x}", "'", "a\0b", "\u202e", "%2e%2e", "._."])
 def test_no_name_is_a_path_or_a_policy(name: str) -> None:
     folder = schema_folder("s3://b", [name]).split("/")[3]
     assert folder and set(folder) <= set("abx2e_~0123456789cdf")
@@ -67,8 +66,8 @@ def test_no_schema_can_be_named_to_lie_inside_a_table() -> None:
 GROUND = Ground(own=("s3://b/own",), shared=("s3://b/shared",), opened=("s3a://c/open",), apart=("s3://b/own/hr",))
 
 
-@pytest.mark.parametrize(
-    ("place", "held"),
+@each(
+    "place, held",
     [
         *[("s3://b/own/x", True), ("s3a://b/own/x/y", True), ("s3://b/own", False), ("s3://b/own2/x", False)],
         *[("s3://b/own/hr", False), ("s3://b/own/hr/x", False), ("s3://b/own/hr2", True), ("s3://b", False)],

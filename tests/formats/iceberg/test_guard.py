@@ -16,6 +16,7 @@ from formats.iceberg.storage import file_io
 from formats.iceberg.table_locations import PATH_PROPERTIES
 from metalake.errors import Invalid, TooLarge
 from providers.network.storage import open_remote
+from tests.cases import each
 from tests.formats.iceberg.folder_catalog import FolderCatalog
 
 # Every property pyiceberg reads by name falls under one of these; test_every_constant_is_classified keeps it so.
@@ -86,15 +87,13 @@ ACCESS = re.compile(
 )
 
 
-@pytest.mark.parametrize(
-    "key", sorted({key for key in CONSTANTS.values() if ACCESS.search(key)} - NOT_PROPERTIES - {"rest-page-size"})
-)
+@each("key", sorted({key for key in CONSTANTS.values() if ACCESS.search(key)} - NOT_PROPERTIES - {"rest-page-size"}))
 def test_storage_and_credential_constants_are_refused(key):
     with pytest.raises(Invalid, match=re.escape(key)):
         check_properties({key: "anything"})
 
 
-@pytest.mark.parametrize("key", sorted(set(CONSTANTS.values()) | read_by_name()))
+@each("key", sorted(set(CONSTANTS.values()) | read_by_name()))
 def test_every_constant_is_classified(key):
     """A new version of pyiceberg with a new key must be looked at before it is allowed."""
     if key.startswith(TABLE_SETTINGS) and not loads_class(key):
@@ -124,7 +123,7 @@ def test_why_classes_are_refused(key, tmp_path, monkeypatch):
     assert "planted_by_a_user" not in sys.modules
 
 
-@pytest.mark.parametrize(
+@each(
     "key",
     [
         "io-impl", "catalog-impl", "lock-impl", "metrics-reporter-impl", "auth.impl", "write.location-provider.impl",
@@ -139,7 +138,7 @@ def test_class_loading_keys_in_any_spelling(key):
         check_properties({key: "os.path"})
 
 
-@pytest.mark.parametrize(
+@each(
     "key",
     [
         "uri", "URI", "token", "Token", "credential", "warehouse", "auth", "auth.manager", "auth.type",
@@ -160,7 +159,7 @@ def test_access_keys_in_any_spelling(key):
         check_properties({key: "x"})
 
 
-@pytest.mark.parametrize(
+@each(
     "key",
     [
         *PATH_PROPERTIES, "comment", "owner", "location", "write.format.default", "write.metadata.compression-codec",
@@ -175,15 +174,13 @@ def test_any_other_key_is_kept(key):
     check_properties({key: "value"})
 
 
-@pytest.mark.parametrize(
-    "key", ["", " ", "a\n", "a\0b", " a", "a ", "\u200ba", "a\u202eb", "a\x1fb", "a\xa0b", "\ud800"]
-)
+@each("key", ["", " ", "a\n", "a\0b", " a", "a ", "\u200ba", "a\u202eb", "a\x1fb", "a\xa0b", "\ud800"])
 def test_malformed_keys(key):
     with pytest.raises(Invalid):
         check_properties({key: "x"})
 
 
-@pytest.mark.parametrize("value", [None, 1, True, 1.5, [], {}, b"x", "\ud800"])
+@each("value", [None, 1, True, 1.5, [], {}, b"x", "\ud800"])
 def test_values_are_text(value):
     with pytest.raises(Invalid, match="'a'"):
         check_properties({"a": value})

@@ -4,6 +4,7 @@ set-default-sort-order."""
 import pytest
 
 from metalake.errors import Invalid
+from tests.cases import each
 from tests.formats.iceberg.table_samples import (
     column,
     commit,
@@ -104,8 +105,8 @@ def test_removing_specs():
     assert commit(base, {"action": "remove-partition-specs", "spec-ids": [6]}) is base
 
 
-@pytest.mark.parametrize(
-    ("field", "said"),
+@each(
+    "field, said",
     [
         (partition_field(99, "identity", "p"), "Cannot find source column for partition field: None: p: identity(99)"),
         (partition_field(4, "identity", "p"), "Cannot partition by non-primitive source field: owner"),
@@ -180,8 +181,8 @@ def test_unknown_order_cannot_be_default():
         commit(table(), default_order(3))
 
 
-@pytest.mark.parametrize(
-    ("field", "said"),
+@each(
+    "field, said",
     [
         (sort_field(99), "Cannot find source column for sort field: identity(99)"),
         (sort_field(4), "Cannot sort by non-primitive source field: owner"),

@@ -15,12 +15,13 @@ from formats.iceberg.table_locations import (
     referenced_files,
 )
 from metalake.errors import Invalid
+from tests.cases import each
 
 UUID = "6f1e2b1c-1111-4222-8333-444455556666"
 
 
-@pytest.mark.parametrize(
-    "location,spelled",
+@each(
+    "location, spelled",
     [
         ("s3://bucket", "s3://bucket"),
         ("s3://bucket/", "s3://bucket"),
@@ -93,7 +94,7 @@ def test_the_corpus_is_large_enough():
     assert len(set(HOSTILE)) >= 400
 
 
-@pytest.mark.parametrize("location", HOSTILE, ids=ascii)
+@each("location", HOSTILE)
 def test_hostile_locations(location):
     with pytest.raises(Invalid) as caught:
         normalise(location)
@@ -135,8 +136,8 @@ def test_any_text_is_spelled_once_or_refused(text, start):
     assert is_under(spelled, spelled)
 
 
-@pytest.mark.parametrize(
-    "location,prefix,under",
+@each(
+    "location, prefix, under",
     [
         ("s3://b/t1", "s3://b/t1", True),
         ("s3://b/t1/data", "s3://b/t1", True),
@@ -235,10 +236,8 @@ class TestEffectiveLocations:
         with pytest.raises(Invalid):
             effective_locations(metadata)
 
-    @pytest.mark.parametrize("key", ["location", *PATH_PROPERTIES])
-    @pytest.mark.parametrize(
-        "elsewhere", ["file:///elsewhere", "s3://b/warehouse/../escape", "s3://b/warehouse2", "s3://c/t"]
-    )
+    @each("key", ["location", *PATH_PROPERTIES])
+    @each("elsewhere", ["file:///elsewhere", "s3://b/warehouse/../escape", "s3://b/warehouse2", "s3://c/t"])
     def test_one_of_them_elsewhere_refuses_the_whole(self, key, elsewhere):
         properties = {"write.data.path": "s3://b/warehouse/d"}
         metadata = {"location": "s3://b/warehouse/t", "properties": properties}

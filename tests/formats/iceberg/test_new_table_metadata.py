@@ -11,6 +11,7 @@ from pyiceberg.table.sorting import SortOrder
 
 from formats.iceberg.builder import new_table_metadata
 from metalake.errors import Invalid
+from tests.cases import each
 from tests.formats.iceberg.table_samples import (
     EVENTS,
     NOW,
@@ -47,8 +48,8 @@ NESTED_SCHEMAS = [
 ]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("wanted", NESTED_SCHEMAS)
+@each("version", [1, 2, 3])
+@each("wanted", NESTED_SCHEMAS)
 def test_ids_are_those_pyiceberg_assigns(wanted, version):
     ids = [each["id"] for each in wanted["fields"] if isinstance(each["type"], str)]
     spec: Json = {"spec-id": 9, "fields": [partition_field(number, "identity", f"p{number}") for number in ids]}
@@ -158,8 +159,8 @@ def test_unknown_fields_of_the_request_are_kept_and_it_is_not_changed():
     assert wanted["fields"][0]["id"] == 7
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
+@each(
+    "wrong, said",
     [
         ({"properties": {"format-version": "4"}}, "Unsupported format version: v4"),
         ({"properties": {"format-version": "two"}}, "format-version must be a whole number"),

@@ -7,6 +7,7 @@ import pytest
 
 from formats.iceberg.requirements import check_requirements
 from metalake.errors import Conflict, Invalid
+from tests.cases import each
 from tests.formats.iceberg.table_samples import EVENTS, NOW, OTHER_UUID, UUID, append, commit, point, table
 
 
@@ -82,8 +83,8 @@ def test_assert_a_number(kind, key, known, what):
             check_requirements([{"type": kind, key: wrong}], table())
 
 
-@pytest.mark.parametrize(
-    ("requirements", "said"),
+@each(
+    "requirements, said",
     [
         ([{"type": "assert-moon-phase"}], "Unknown requirement ('assert-moon-phase', requirements[0])"),
         ([{"type": "assert-view-uuid", "uuid": UUID}], "Unknown requirement"),

@@ -7,6 +7,7 @@ import pytest
 from formats.iceberg import schemas
 from formats.iceberg.schemas import check_schema, shape
 from metalake.errors import Invalid
+from tests.cases import each
 from tests.formats.iceberg.table_samples import (
     EVENTS,
     column,
@@ -169,8 +170,8 @@ def test_defaults_need_version_3(key):
     assert commit(table(3), add_schema(wanted))["schemas"][1]["fields"][3][key] == 7
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
+@each(
+    "kind, value",
     [
         ("int", "7"),
         ("int", True),
@@ -190,7 +191,7 @@ def test_default_of_another_type_is_refused(kind, value):
         check_schema(schema(column(1, "c", kind, **{"initial-default": value})), 3)
 
 
-@pytest.mark.parametrize(
+@each(
     "kind",
     [
         "decimal(",
@@ -229,8 +230,8 @@ def test_malformed_type_is_refused_by_the_name_of_its_column(kind):
     assert "'add-schema', updates[0]" in refusal.value.message
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
+@each(
+    "wrong, said",
     [
         ({"type": "struct"}, "fields of the schema is required"),
         ({"type": "list", "fields": []}, "type of the schema"),
@@ -257,8 +258,8 @@ def test_malformed_schema_is_refused(wrong, said):
     assert said in refusal.value.message
 
 
-@pytest.mark.parametrize(
-    ("owner", "said"),
+@each(
+    "owner, said",
     [
         (column(1, "a"), "a as an identifier field: not a required field"),
         (column(1, "a", "float", required=True), "must not be float or double"),

@@ -6,6 +6,7 @@ import pytest
 
 from formats.iceberg.builder import apply_updates
 from metalake.errors import Conflict, Invalid
+from tests.cases import each
 from tests.formats.iceberg.table_samples import (
     NOW,
     add,
@@ -112,7 +113,7 @@ def test_snapshot_lacks_what_it_needs(key):
         commit(table(), add(made))
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"snapshot-id": "1"},
@@ -163,8 +164,8 @@ def test_branch_and_tag():
     assert commit(after, point("v1", 1, "tag", **{"max-ref-age-ms": 7, "future": "x"})) is after
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
+@each(
+    "wrong, said",
     [
         (point("main", 1, "tag"), "main must be a branch"),
         (point("b", 9), "Cannot set b to unknown snapshot: 9"),

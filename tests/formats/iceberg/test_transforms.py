@@ -11,6 +11,7 @@ from pyiceberg.table.sorting import SortOrder
 
 from formats.iceberg.translate import from_iceberg
 from metalake.errors import Invalid, Unsupported
+from tests.cases import each
 from tests.catalogs.native import (
     PARTITIONING,
     SORT_TERMS,
@@ -22,7 +23,7 @@ from tests.catalogs.native import (
 from tests.formats.iceberg.metadata import metadata_of, refused, translated
 
 
-@pytest.mark.parametrize(("native", "transform", "name"), PARTITIONING)
+@each("native, transform, name", PARTITIONING)
 def test_each_partition_strategy_goes_both_ways(native, transform, name):
     schema, spec, _, _ = translated(partitioning=[native])
     theirs = PartitionSpec.model_validate(spec)
@@ -52,8 +53,8 @@ def test_a_known_function_partitions_as_its_strategy(name):
     assert spec["fields"][0]["transform"] == name.lower() + ("[8]" if width else "")
 
 
-@pytest.mark.parametrize(
-    ("error", "native", "complaint"),
+@each(
+    "error, native, complaint",
     [
         (Unsupported, {"strategy": "list", "fieldNames": [["id"]]}, "Iceberg has no list partitioning"),
         (Unsupported, {"strategy": "range", "fieldName": ["id"]}, "Iceberg has no range partitioning"),
@@ -95,9 +96,9 @@ def test_a_partition_field_does_not_take_a_column_s_name():
     assert message == "partitioning[0]: the partition field would be called 'at_day', which is taken"
 
 
-@pytest.mark.parametrize(("term", "transform"), SORT_TERMS)
-@pytest.mark.parametrize("direction", ["asc", "desc"])
-@pytest.mark.parametrize("nulls", ["nulls_first", "nulls_last"])
+@each("term, transform", SORT_TERMS)
+@each("direction", ["asc", "desc"])
+@each("nulls", ["nulls_first", "nulls_last"])
 def test_each_sort_term_goes_both_ways(term, transform, direction, nulls):
     native = {"sortTerm": term, "direction": direction, "nullOrdering": nulls}
     _, _, order, _ = translated(sortOrders=[native])
@@ -126,8 +127,8 @@ def test_a_sort_term_that_iceberg_lacks_is_refused(error, term, complaint):
     assert complaint in message
 
 
-@pytest.mark.parametrize(
-    ("wish", "partitioned", "ordered", "mode"),
+@each(
+    "wish, partitioned, ordered, mode",
     [
         (None, False, False, "none"),
         (None, True, False, "hash"),

@@ -20,6 +20,7 @@ from formats.iceberg.translate import from_iceberg, to_iceberg
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
 from metalake.wire import read
+from tests.cases import each
 from tests.catalogs.native import (
     ICEBERG_2_PRIMITIVES,
     ICEBERG_3_PRIMITIVES,
@@ -51,13 +52,13 @@ def one_column(data_type: Any, **more: Any) -> list[dict[str, Any]]:
     return [{"name": "c", "type": data_type, **more}]
 
 
-@pytest.mark.parametrize(("native", "iceberg"), ICEBERG_SPELLING.items())
+@each("native, iceberg", ICEBERG_SPELLING.items())
 def test_a_primitive_has_one_spelling_in_iceberg(native, iceberg):
     schema, *_ = translated(columns=one_column(native), properties=VERSION_3)
     assert schema["fields"] == [{"id": 1, "name": "c", "required": False, "type": iceberg}]
 
 
-@pytest.mark.parametrize("native", NOT_IN_ICEBERG)
+@each("native", NOT_IN_ICEBERG)
 def test_a_type_that_iceberg_lacks_is_refused(native):
     assert refused(Unsupported, columns=one_column(native)).startswith(f"columns[0].type: Iceberg has no type {native}")
 
@@ -69,7 +70,7 @@ def test_a_refused_type_comes_with_what_to_use_instead():
     assert refused(Unsupported, columns=one_column("time(3)")).endswith("; its precision is 6")
 
 
-@pytest.mark.parametrize("native", ICEBERG_3_PRIMITIVES)
+@each("native", ICEBERG_3_PRIMITIVES)
 def test_newer_types_need_format_version_3(native):
     message = refused(Unsupported, columns=one_column(native))
     assert message == f"columns[0].type: {native} needs format version 3, and the table has 2"
@@ -128,8 +129,8 @@ def test_a_table_has_columns_with_names_of_their_own():
     assert translated(columns=[{"name": "c", "type": "long"}, {"name": "C", "type": "long"}])
 
 
-@pytest.mark.parametrize(
-    ("data_type", "value", "single"),
+@each(
+    "data_type, value, single",
     [
         ("boolean", "TRUE", True),
         ("integer", "-7", -7),
@@ -157,8 +158,8 @@ def test_a_default_is_kept_from_format_version_3_on(data_type, value, single):
     assert "need Iceberg format version 3" in refused(Unsupported, columns=wanted)
 
 
-@pytest.mark.parametrize(
-    ("error", "data_type", "default"),
+@each(
+    "error, data_type, default",
     [
         (Invalid, "integer", literal("2147483648", "integer")),
         (Invalid, "integer", literal("1.0", "integer")),
@@ -220,7 +221,7 @@ def test_the_native_form_tells_what_iceberg_keeps_elsewhere():
     assert from_iceberg(metadata_of())["properties"]["current-snapshot-id"] == "none"
 
 
-@pytest.mark.parametrize("name", ["comment", "creator", "current-snapshot-id", "cherry-pick-snapshot-id", "sort-order",
+@each("name", ["comment", "creator", "current-snapshot-id", "cherry-pick-snapshot-id", "sort-order",
                                   "identifier-fields", "write.distribution-mode", "uuid"])  # fmt: skip
 def test_reserved_properties_are_not_set(name):
     assert refused(Invalid, properties={name: "x"}).startswith(f"properties.{name}: is reserved; ")

@@ -12,6 +12,7 @@ from formats.sql.analysis import read
 from formats.sql.dialects import KNOWN, dialect_of
 from formats.sql.parsing import MOST_TOKENS, TOO_DEEP
 from formats.sql.results import OutputColumn, Reading, Source, SourceColumn
+from tests.cases import each
 from tests.formats.sql.queries import COLUMNS_OF, LINES, ORDERS, REVENUE
 
 
@@ -58,8 +59,8 @@ def test_what_each_column_is_made_of(dialect: str) -> None:
     assert [column.type for column in answer.columns or ()][:3] == ["string", "integer", None]
 
 
-@pytest.mark.parametrize(
-    ("dialect", "sql", "tables"),
+@each(
+    "dialect, sql, tables",
     [
         ("spark", "SELECT * FROM cat.a.b.T JOIN s.u", ["cat.a.b.T", "lake.s.u"]),
         ("trino", 'SELECT * FROM Cat."a.B".T, s.u', ["cat.a.b.t", "lake.s.u"]),
@@ -106,8 +107,8 @@ def test_a_star_is_expanded_once_its_sources_are_known() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("dialect", "sql", "stars"),
+@each(
+    "dialect, sql, stars",
     [
         ("trino", "SELECT x.*, a.*, 1 AS one FROM a, (SELECT b.* FROM b) x", [(1, ()), (0, ())]),
         (
@@ -192,8 +193,8 @@ def test_columns_that_are_gone_are_named_with_their_place() -> None:
     assert reading("SELECT gone FROM orders, lineitem", columns_of=some).problems == ()
 
 
-@pytest.mark.parametrize(
-    ("sql", "text", "place"),
+@each(
+    "sql, text, place",
     [
         ("select a\nfrom b\nwhere c == = d", "Something is missing at “=”.", (3, 12)),
         ("select count(a from t", "“)” is expected at “from”.", (1, 16)),
@@ -225,8 +226,8 @@ def test_deep_nesting_is_no_crash(deep: str) -> None:
     assert [each.text for each in reading(f"select {deep} as a").problems] == [TOO_DEEP]
 
 
-@pytest.mark.parametrize("odd", ["\x00", "\ud800", "\u202e", "😀", "\ufeff", "''''", "`", '"', "$$", "\\"])
-@pytest.mark.parametrize("dialect", ["trino", "spark", "hive", "flink", "nonsense", "mysql", "bigquery"])
+@each("odd", ["\x00", "\ud800", "\u202e", "😀", "\ufeff", "''''", "`", '"', "$$", "\\"])
+@each("dialect", ["trino", "spark", "hive", "flink", "nonsense", "mysql", "bigquery"])
 def test_odd_characters_lead_to_an_answer(odd: str, dialect: str) -> None:
     answer = reading(f"select a{odd} from {odd} where x = '{odd}'", dialect)
     assert Reading.from_json(json.loads(json.dumps(answer.as_json()))) == answer

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from itertools import permutations
 
-import pytest
-
 from formats.sql.analysis import read
 from formats.sql.parsing import TOO_DEEP
 from formats.sql.results import Translation
 from formats.sql.translating import translate
+from tests.cases import each
 from tests.formats.sql.queries import REVENUE
 
 
-@pytest.mark.parametrize(("dialect", "into"), list(permutations(["trino", "spark", "hive", "snowflake"], 2)))
+@each("dialect, into", list(permutations(["trino", "spark", "hive", "snowflake"], 2)))
 def test_a_suggestion_reads_and_yields_the_same(dialect: str, into: str) -> None:
     suggestion = translate(REVENUE[dialect], dialect, into)
     assert suggestion.sql is not None and not suggestion.problems and not suggestion.is_generic
@@ -24,8 +23,8 @@ def test_a_suggestion_reads_and_yields_the_same(dialect: str, into: str) -> None
     assert [each.name for each in after.columns or ()] == ["name", "nation", "revenue", "orders"]
 
 
-@pytest.mark.parametrize(
-    ("dialect", "into", "sql", "note"),
+@each(
+    "dialect, into, sql, note",
     [
         (
             "trino",

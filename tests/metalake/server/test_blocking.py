@@ -24,6 +24,7 @@ from metalake.models import Outbox
 from server.http import limits
 from server.http.http_server import HttpServer, _is_read
 from server.http.thread_pools import Pool
+from tests.cases import each
 from tests.servers import StartMetalake
 from tests.waiting import eventually
 
@@ -75,8 +76,8 @@ def test_a_short_read_that_the_database_failed_is_asked_once_more() -> None:
         unavailable(failure)
 
 
-@pytest.mark.parametrize(
-    ("method", "target", "is_short"),
+@each(
+    "method, target, is_short",
     [
         ("GET", "/iceberg/demo/v1/config?warehouse=lake", True),
         ("HEAD", "http://localhost/iceberg/demo/v1/lake/namespaces/a%1Fb/tables/t", True),

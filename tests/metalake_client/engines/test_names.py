@@ -18,6 +18,7 @@ from metalake_client.engines import flink, names
 from metalake_client.engines.names import SPELLINGS, Name
 from metalake_client.engines.quoting import backquoted
 from metalake_client.engines.rendered import Refusal
+from tests.cases import each
 from tests.flink import Flink
 from tests.spark import Spark
 
@@ -151,8 +152,8 @@ def test_a_separator_in_a_level_is_refused() -> None:
         names.logical(["x", "a:b"], ":")
 
 
-@pytest.mark.parametrize(
-    ("engine", "name", "why"),
+@each(
+    "engine, name, why",
     [
         ("spark", Name("c", ("a${b",), "c}"), "variable"),
         ("trino", Name("c", ("a.b",), "t"), r"'a\.b'.*dots"),

@@ -8,6 +8,7 @@ from metalake_client.engines import trino
 from metalake_client.engines.catalogs import MASK, EngineCatalog
 from metalake_client.engines.rendered import Rendered
 from metalake_client.failures import Exit, Failure
+from tests.cases import each
 from tests.metalake_client.engines.catalogs import ALL, METALAKE, URL, glue, hive, lake, on_s3
 
 VERSIONS = (435, 457, 458, 463, 476, 477, 481, 482, 483, 484)
@@ -152,7 +153,7 @@ def test_storage_by_version() -> None:
     assert local.items() >= {"fs.local.enabled": "true", "local.location": "/"}.items()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each("version", VERSIONS)
 def test_every_key_is_documented(version: int) -> None:
     role = {"aws_role_arn": "arn:aws:iam::1:role/r", "aws_external_id": MASK, "warehouse": "s3://b/w"}
     some = [*ALL, glue("filtered", table_type_filter="hive"), glue("role", default_table_format="hive", **role)]

@@ -12,6 +12,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from metalake.errors import Invalid, ProviderUnavailable
 from providers.network.endpoints import Endpoint, UnknownHost
 from providers.network.metastores import check_metastores, parse_metastores, thrift_socket
+from tests.cases import each
 
 
 @pytest.fixture
@@ -102,8 +103,8 @@ class TestMetastores:
             Endpoint("thrift", "2606:4700::1", 9083),
         ]
 
-    @pytest.mark.parametrize(
-        ("uris", "said"),
+    @each(
+        "uris, said",
         [
             ("", "The metastores are 1 to 16 of thrift://host:port, divided by commas."),
             (" ", "The metastores are"),

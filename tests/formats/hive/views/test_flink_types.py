@@ -11,6 +11,7 @@ from formats.hive.types import MAX_NESTING
 from formats.hive.views.flink_types import flink_type, native_type
 from formats.native.columns import DataType
 from metalake.errors import Invalid, Unsupported
+from tests.cases import each
 
 NATIVE = TypeAdapter(DataType)
 BOTH_WAYS = {
@@ -34,18 +35,18 @@ EXTERNAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("flink", "native"), BOTH_WAYS.items())
+@each("flink, native", BOTH_WAYS.items())
 def test_a_type_comes_back(flink: str, native: str) -> None:
     assert native_type(flink) == (native, True) and native_type(f"{flink} NOT NULL") == (native, False)
     assert flink_type(native, True, "t") == flink and flink_type(native, False, "t") == f"{flink} NOT NULL"
 
 
-@pytest.mark.parametrize(("flink", "native"), ONE_WAY.items())
+@each("flink, native", ONE_WAY.items())
 def test_other_spellings_are_understood(flink: str, native: str) -> None:
     assert native_type(flink) == (native, True)
 
 
-@pytest.mark.parametrize("text", EXTERNAL)
+@each("text", EXTERNAL)
 def test_what_has_no_native_counterpart_is_shown_as_it_stands(text: str) -> None:
     assert native_type(text) == ({"type": "external", "catalogString": text}, True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formats.hive.views.forms import Form, detect, is_materialized, properties_of, why_reserved
+from tests.cases import each
 from tests.formats.hive.views import samples
 from tests.formats.hive.views.samples import FLINK_PARAMETERS, SPARK_PARAMETERS, VIEW_DEFINITION, a_view
 
@@ -18,8 +19,8 @@ def test_every_engine_s_view_is_told_by_its_marks(name: str) -> None:
     assert detect(table) == name and table.is_view and not is_materialized(table)
 
 
-@pytest.mark.parametrize(
-    ("form", "parts"),
+@each(
+    "form, parts",
     [
         (Form.ICEBERG, {"parameters": {**SPARK_PARAMETERS, **TRINO, "table_type": "iceberg-view"}}),
         (Form.GLUE, {"parameters": TRINO, "comment": "Presto View", "rest": {"ViewDefinition": VIEW_DEFINITION}}),

@@ -14,6 +14,7 @@ from formats.hive.views.forms import Form
 from formats.hive.views.reader import read
 from formats.hive.views.unreadable import LONGEST_TEXT, LONGEST_TYPE, MOST_COLUMNS, Unreadable
 from formats.native.view_definition import Representation, SecurityMode
+from tests.cases import each
 from tests.formats.hive.views import samples
 from tests.formats.hive.views.samples import (
     FLINK_PARAMETERS,
@@ -314,7 +315,7 @@ BROKEN: dict[str, tuple[HiveTable, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each("name", BROKEN)
 def test_a_broken_view_says_what_is_wrong(name: str) -> None:
     table, reason = BROKEN[name]
     with pytest.raises(Unreadable, match=f"The view cannot be read. .*{reason}"):

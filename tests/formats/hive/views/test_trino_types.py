@@ -11,6 +11,7 @@ from formats.hive.types import MAX_NESTING
 from formats.hive.views.trino_types import native_type, trino_type
 from formats.native.columns import DataType
 from metalake.errors import Invalid, Unsupported
+from tests.cases import each
 
 NATIVE = TypeAdapter(DataType)
 BOTH_WAYS = {
@@ -33,17 +34,17 @@ EXTERNAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("trino", "native"), BOTH_WAYS.items())
+@each("trino, native", BOTH_WAYS.items())
 def test_a_type_comes_back(trino: str, native: str) -> None:
     assert native_type(trino) == native and trino_type(NATIVE.validate_python(native), "t") == trino
 
 
-@pytest.mark.parametrize(("trino", "native"), ONE_WAY.items())
+@each("trino, native", ONE_WAY.items())
 def test_other_spellings_are_understood(trino: str, native: str) -> None:
     assert native_type(trino) == native
 
 
-@pytest.mark.parametrize("text", EXTERNAL)
+@each("text", EXTERNAL)
 def test_what_has_no_native_counterpart_is_shown_as_it_stands(text: str) -> None:
     assert native_type(text) == {"type": "external", "catalogString": text}
 
@@ -66,7 +67,7 @@ def test_a_type_without_precision_gets_trino_s_own(native: str, text: str) -> No
     assert trino_type(native, "t") == text
 
 
-@pytest.mark.parametrize(
+@each(
     "native",
     [
         "fixed(3)",

@@ -16,6 +16,7 @@ from formats.hive.views.unreadable import Unreadable
 from formats.hive.views.writer import rewritten, written
 from formats.native.view_definition import Representation, SecurityMode, ViewDefinition
 from metalake.errors import Invalid, MetalakeError, Unsupported
+from tests.cases import each
 from tests.formats.hive.views import samples
 from tests.formats.hive.views.samples import SPARK_PARAMETERS, TRINO_JSON, WRITABLE
 from tests.formats.hive.views.test_reading import array, column, struct, without
@@ -184,7 +185,7 @@ REFUSED: list[tuple[type[MetalakeError], str, ViewDefinition]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "match", "definition"), REFUSED)
+@each("kind, match, definition", REFUSED)
 def test_what_a_form_cannot_hold_is_refused(kind: type[MetalakeError], match: str, definition: ViewDefinition) -> None:
     refused(kind, match, definition)
 
@@ -203,8 +204,8 @@ def test_nothing_changes_where_nothing_is_asked_for(name: str) -> None:
     assert rewritten(table, read(table).definition) == table
 
 
-@pytest.mark.parametrize("name", WRITABLE)
-@pytest.mark.parametrize(
+@each("name", WRITABLE)
+@each(
     "change",
     [
         {"comment": "another"},
@@ -354,8 +355,8 @@ def test_a_long_schema_is_stored_in_parts_as_spark_does() -> None:
     assert "spark.sql.sources.schema" not in altered.parameters and read(altered).definition.columns == many
 
 
-@pytest.mark.parametrize(
-    ("kind", "match", "table", "parts"),
+@each(
+    "kind, match, table, parts",
     [
         (Unsupported, "materialized", samples.of_trino_materialized(), {"comment": "x"}),
         (Unsupported, "materialized", samples.of_hive(table_type="MATERIALIZED_VIEW"), {"comment": "x"}),

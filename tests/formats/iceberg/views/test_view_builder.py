@@ -15,6 +15,7 @@ from formats.iceberg.views.builder import ACTIONS, apply_view_updates, new_view_
 from formats.iceberg.views.translate import from_iceberg_view
 from formats.native.view_definition import LARGEST_SQL, MOST_REPRESENTATIONS
 from metalake.errors import Conflict, Invalid, TooLarge
+from tests.cases import each
 from tests.formats.iceberg.table_samples import NOW, OTHER_UUID, UUID, Json, column, schema
 from tests.formats.iceberg.views.view_samples import (
     LATER,
@@ -85,8 +86,8 @@ def test_a_version_without_time_and_summary_gets_them() -> None:
     assert "default-catalog" not in made["versions"][0]
 
 
-@pytest.mark.parametrize(
-    ("fields", "place"),
+@each(
+    "fields, place",
     [
         ({"default-namespace": None}, "default-namespace of view-version is required"),
         ({"default-namespace": "ns"}, "default-namespace of view-version must be a list"),
@@ -275,8 +276,8 @@ def test_properties_that_engines_give_to_views_are_allowed(properties: dict[str,
     check_properties(view(properties=properties)["properties"])
 
 
-@pytest.mark.parametrize(
-    ("updates", "words"),
+@each(
+    "updates, words",
     [
         ([make_current(23)], "Cannot set current version to unknown version: 23"),
         ([make_current()], "Cannot set last added view version: no view version has been added"),

@@ -15,6 +15,7 @@ from formats.iceberg.files import read_metadata, write_metadata
 from formats.iceberg.metadata_json import next_version
 from formats.iceberg.views.metadata_json import parse_view_metadata
 from metalake.errors import Invalid
+from tests.cases import each
 from tests.formats.iceberg.views.view_samples import query, view
 
 
@@ -36,8 +37,8 @@ def test_write_metadata_path_says_where_the_files_lie(tmp_path: Path) -> None:
     assert location.startswith(f"{elsewhere}/00007-")
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
+@each(
+    "changes, words",
     [
         ({"format-version": 2}, "format-version must be 1, not 2"),
         ({"format-version": True}, "format-version must be 1"),
