@@ -34,6 +34,7 @@ from tests.authz.issuer import (
 )
 from tests.authz.small_world import World
 from tests.authz.wrong_tokens import WRONG
+from tests.cases import each
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def test_keys_in_a_file(own_issuer: Issuer, settings: Any, tmp_path: Path) -> No
 # Bad ones
 
 
-@pytest.mark.parametrize("make", WRONG.values(), ids=[name.encode("ascii", "replace").decode() for name in WRONG])
+@each("make", WRONG.values())
 def test_a_wrong_token_is_refused(issuer: Issuer, make: Callable[[Issuer], str]) -> None:
     """On both wires, each in its own shape, without telling the token, and without asking the database."""
     token = make(issuer)

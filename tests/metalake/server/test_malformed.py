@@ -11,6 +11,7 @@ import time
 import pytest
 
 from server.http import limits
+from tests.cases import each
 from tests.metalake.server.sockets import (
     HEALTH,
     HOST,
@@ -191,7 +192,7 @@ BROKEN: dict[str, tuple[set[int], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each("name", BROKEN)
 def test_what_cannot_be_read_is_refused_and_ends_its_connection(server: MetalakeServer, name: str) -> None:
     expected, sent = BROKEN[name]
     with line(server, timeout=8) as client:
@@ -238,7 +239,7 @@ ODD: dict[str, tuple[set[int], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", ODD)
+@each("name", ODD)
 def test_what_leads_nowhere_is_told_so_and_its_connection_goes_on(server: MetalakeServer, name: str) -> None:
     expected, sent = ODD[name]
     with line(server) as client:

@@ -20,6 +20,7 @@ from providers.network.aws import Keys, aws_client
 from providers.network.endpoints import UnknownHost
 from providers.network.s3 import S3Files
 from providers.network.storage import AZURE_AUTHORITIES, check_storage, open_storage, parse_storage, reach_storage
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.glue import Glue
 
@@ -110,7 +111,7 @@ LEADS = [
 ]
 
 
-@pytest.mark.parametrize(("properties", "said"), REFUSED)
+@each("properties, said", REFUSED)
 def test_it_is_refused_without_a_lookup(dns, allow, properties, said):
     allow()
     with pytest.raises(Invalid) as refusal:
