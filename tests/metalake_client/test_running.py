@@ -14,6 +14,7 @@ import yaml
 from metalake_client.cli import groups
 from metalake_client.cli.app import app
 from metalake_client.cli.kinds import KINDS
+from tests.cases import each
 from tests.metalake_client.gcli import Gcli
 from tests.metalake_client.stand_in import StandIn
 from tests.servers import REPOSITORY, MetalakeServer
@@ -32,7 +33,7 @@ def test_help_names_every_family(alone: Gcli) -> None:
     assert alone.ok("--version").out.startswith("gcli ")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_every_command_has_help(alone: Gcli, family: str) -> None:
     command = typer.main.get_command(app).get_command(None, family)  # type: ignore[attr-defined]
     names = command.list_commands(None) if hasattr(command, "list_commands") else ()
@@ -54,8 +55,8 @@ def test_help_needs_neither_the_server_nor_its_libraries() -> None:
     assert loaded.isdisjoint({"django", "metalake", "requests", "yaml", "pyiceberg", "rich", "keyring"})
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "words"),
+@each(
+    "line, code, words",
     [
         ("catalog list", 2, "--metalake"),
         ("catalog lists", 2, "Did you mean list?"),

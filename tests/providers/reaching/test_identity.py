@@ -20,6 +20,7 @@ from providers.glue.provider import GlueProvider
 from providers.iceberg.provider import IcebergProvider
 from providers.network.identity import own_places, parse_identity
 from providers.network.storage import parse_storage
+from tests.cases import each
 from tests.catalogs.callers import Caller
 
 ROLE = "arn:aws:iam::123456789012:role/lake/reader"
@@ -178,7 +179,7 @@ def test_no_harvest_begins_with_an_identity_that_is_not_lent(admin: Caller, sett
         harvest.begin(actor_of(User.objects.get(username="admin")), "demo", "g")
 
 
-@pytest.mark.parametrize(
+@each(
     "entry",
     ["", "lake", "file:///srv", "s3://", "s3://lake/*", "s3://lake/../x", "https://", "https://minio.lan:x", "https://a@b",
      "https://minio.lan/a/../b", "glue://eu-west-1", "arn:aws:iam::1:role/x", "ftp://x", "*"],

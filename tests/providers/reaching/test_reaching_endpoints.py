@@ -16,6 +16,7 @@ import pytest
 from metalake.errors import Invalid, ProviderUnavailable
 from providers.network.addresses import kind_of, parse_allowed
 from providers.network.endpoints import Endpoint, UnknownHost, check_endpoint, connect, parse_endpoint, resolve
+from tests.cases import each
 from tests.providers.reaching.hostile import INSIDE, METADATA, ODD, URLS
 
 HTTP = ("https", "http")
@@ -33,32 +34,32 @@ def nothing_allowed(allow):
 
 
 class TestHostileHosts:
-    @pytest.mark.parametrize("host", METADATA + INSIDE + ODD)
-    @pytest.mark.parametrize("port", ["", ":9000"])
+    @each("host", METADATA + INSIDE + ODD)
+    @each("port", ["", ":9000"])
     def test_it_is_refused_without_a_lookup(self, dns, host, port):
         with pytest.raises(Invalid):
             check_endpoint(f"http://{host}{port}/path", HTTP)
         assert dns.asked == []
 
-    @pytest.mark.parametrize("host", METADATA + ODD)
+    @each("host", METADATA + ODD)
     def test_an_allow_list_that_names_everything_changes_nothing(self, dns, allow, host):
         allow(*EVERYTHING, *CLOUD_NAMES, "*.internal", "*.com", "*.net", "169.254.169.254", "[fd00:ec2::254]:80")
         with pytest.raises(Invalid):
             check_endpoint(f"http://{host}", HTTP)
         assert dns.asked == []
 
-    @pytest.mark.parametrize("host", INSIDE)
+    @each("host", INSIDE)
     def test_an_inside_address_is_the_operators_to_allow(self, allow, host):
         allow(*EVERYTHING)
         assert check_endpoint(f"http://{host}:9000", HTTP).port == 9000
 
-    @pytest.mark.parametrize("host", [host for host in METADATA + INSIDE if host not in CLOUD_NAMES])
+    @each("host", [host for host in METADATA + INSIDE if host not in CLOUD_NAMES])
     def test_a_name_that_leads_there_is_refused(self, dns, host):
         dns.leads("minio.example", [host.strip("[].").lower()])
         with pytest.raises(Invalid, match=r"minio\.example leads to"):
             check_endpoint("http://minio.example", HTTP)
 
-    @pytest.mark.parametrize("url", URLS)
+    @each("url", URLS)
     def test_a_malformed_url_is_refused_and_not_repeated(self, dns, allow, url):
         allow(*EVERYTHING)
         with pytest.raises(Invalid) as refusal:
@@ -188,8 +189,8 @@ class TestUnknownHosts:
 
 
 class TestAllowList:
-    @pytest.mark.parametrize(
-        ("entry", "url", "allowed"),
+    @each(
+        "entry, url, allowed",
         [
             ("minio.lan", "http://minio.lan:9000", True),
             ("MinIO.lan.", "http://minio.LAN:9000", True),
@@ -247,7 +248,7 @@ class TestAllowList:
         with pytest.raises(Invalid, match="cloud metadata"):
             resolve("minio.lan", 80)
 
-    @pytest.mark.parametrize(
+    @each(
         "entry",
         ["", "*", "*.", "*lan", "a.*.lan", "10.0.0.1/8", "10.0.0.0/33", "127.1", "0x7f000001", "http://minio.lan",
          "minio.lan/path", "minio.lan:", "minio.lan:0x50", "minio.lan:70000", "[fd12::7", "fd12::zz", "a b", "user@lan",
