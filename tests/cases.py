@@ -34,6 +34,7 @@ def each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], C
         signature = inspect.signature(test)
         rest = [parameter for name, parameter in signature.parameters.items() if name not in keys]
         run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
+        run.__dict__.update(test.__dict__)  # its marks
         run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
         return run
 

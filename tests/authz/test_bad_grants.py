@@ -31,6 +31,7 @@ from tests.authz.refusals import (
     state,
 )
 from tests.authz.small_world import Wire, World
+from tests.cases import each
 
 pytestmark = pytest.mark.usefixtures("analyst")
 
@@ -235,9 +236,9 @@ def test_a_role_that_is_not_there(world: World, wire: Wire) -> None:
         assert refusal == (404, 1003, "NoSuchRoleException", "Role pilot does not exist.")
 
 
-@pytest.mark.parametrize("door", [create, override], ids=lambda door: door.__name__)
-@pytest.mark.parametrize(
-    ("second", "shape"),
+@each("door", [create, override])
+@each(
+    "second, shape",
     [
         (securable("catalog", "lake", allow("create_schema")), ILLEGAL_OBJECT),
         (securable("CATALOG", "lake", deny("use_catalog")), ILLEGAL_OBJECT),

@@ -22,6 +22,7 @@ from metalake.errors import AlreadyExists, Conflict, Forbidden, Invalid, Metalak
 from metalake.kinds import Kind
 from tests.authz.plan_files import PATH, change, lines, state
 from tests.authz.small_world import Wire, World
+from tests.cases import each
 
 LATER = datetime(2999, 1, 1, tzinfo=UTC)
 WISH = [
@@ -138,7 +139,7 @@ WRONG: dict[str, tuple[list[Change], type[MetalakeError]]] = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
+@each("said", WRONG)
 def test_a_wrong_change_changes_nothing_and_is_named(world: World, said: str) -> None:
     world.give("nils", "use_schema@lake")
     changes, kind = WRONG[said]
@@ -312,8 +313,8 @@ GRANT = {"change": "grant", "role": "r", "privilege": "use_catalog", "condition"
 LAKE = {"type": "catalog", "fullName": "lake"}
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
+@each(
+    "body, said",
     [
         ({}, "changes: is required"),
         ({"changes": [{"change": "fly", "role": "r"}]}, "changes[0].change: must be"),

@@ -23,6 +23,7 @@ from metalake.lineage import Address, Located, Node
 from metalake.privileges import Privilege
 from tests.authz.history import History, now
 from tests.authz.small_world import PASSWORD, Wire, World, at, node_of
+from tests.cases import each
 
 CHECK = "metalakes/acme/access/check"
 KINDS = {0: "catalog", 1: "schema", 2: "table"}
@@ -129,8 +130,8 @@ def test_narrowed_roles_count_for_oneself(flights: World, wire: Wire) -> None:
     assert ask(wire, "olga", question | {"user": "mia"}) == [True]
 
 
-@pytest.mark.parametrize(
-    ("question", "says"),
+@each(
+    "question, says",
     [
         ({"type": "table", "fullName": "lake.A.t"}, "Name a privilege or an operation, and not both."),
         (on("lake.A.t", privilege="select_table", operation="load_table"), "Name a privilege or an operation"),

@@ -16,6 +16,7 @@ from metalake.errors import Forbidden, Invalid, NotFound
 from metalake.kinds import Kind, grantable_on
 from metalake.privileges import Effect, Privilege
 from tests.authz.small_world import Wire, World, ask, kind_at
+from tests.cases import each
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_the_opposite_is_revoked_first(world: World, role: str, first: str, then
     grant(world.olga, role, f"{then} use_schema@lake.A")
 
 
-@pytest.mark.parametrize(
+@each(
     "texts",
     [
         ["allow fly@lake"],

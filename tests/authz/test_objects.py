@@ -12,6 +12,7 @@ from metalake.full_names import dotted
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from tests.authz.small_world import World
+from tests.cases import each
 
 
 def everything(world: World) -> list[tuple[Kind, str, int]]:
@@ -50,8 +51,8 @@ def test_lineages_run_from_the_metalake_to_the_object(world: World, django_asser
     assert set(found) == {world.t.id, world.ab.id}
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
+@each(
+    "kind, name",
     [
         (Kind.METALAKE, "other"),
         (Kind.CATALOG, "acme"),

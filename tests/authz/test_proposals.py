@@ -23,6 +23,7 @@ from metalake.kinds import Kind
 from metalake.privileges import Effect, Privilege
 from tests.authz.plan_files import PATH, lines
 from tests.authz.small_world import Wire, World, kind_at
+from tests.cases import each
 
 LATER = datetime(2999, 1, 1, tzinfo=UTC)
 
@@ -352,7 +353,7 @@ WRONG: dict[str, tuple[Callable[[World], Proposal], type[Exception]]] = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
+@each("said", WRONG)
 def test_a_wrong_wish_is_told(world: World, said: str) -> None:
     act, kind = WRONG[said]
     with pytest.raises(kind, match=said):

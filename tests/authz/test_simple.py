@@ -11,6 +11,7 @@ from django.db import connection
 from authz.models import User
 from metalake.models import Metalake, Securable
 from tests.authz.issuer import Issuer, believe, good
+from tests.cases import each
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.iceberg_rest.world import COLUMNS
@@ -81,8 +82,8 @@ def test_a_disabled_account_stays_out(simple: Any) -> None:
     assert Caller("new").post("metalakes", {"name": "acme"}).status == 401
 
 
-@pytest.mark.parametrize("name", ILLEGAL)
-@pytest.mark.parametrize("authorization", ["on", "off"])
+@each("name", ILLEGAL)
+@each("authorization", ["on", "off"])
 def test_what_can_be_nobody_s_name_is_refused(simple: Any, name: str, authorization: str) -> None:
     simple.METALAKE_AUTHORIZATION = authorization
     simple.METALAKE_SERVICE_ADMINS = frozenset({name})

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from metalake.models import Securable
+from tests.cases import each
 from tests.catalogs.callers import Caller, update
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +89,7 @@ def test_wrong_names_in_paths(admin: Caller, wrong: str) -> None:
             assert admin.put(path, update("setProperty", property="a", value="1")).status in (400, 404, 405)
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "", "nothing", "metalakes//catalogs", "//", "metalakes/demo/catalogs/lake/schemas//tables", f"{S}/A/gadgets",

@@ -7,6 +7,7 @@ import pytest
 from catalogs import vault
 from catalogs.models import Catalog
 from metalake.kinds import Kind
+from tests.cases import each
 from tests.catalogs.callers import Caller, update
 from tests.demo import give
 
@@ -34,8 +35,8 @@ def test_type_is_read_in_any_case_and_told_in_lower(admin: Caller) -> None:
     assert admin.post(P, ask(type="RELATIONAL"))["catalog"]["type"] == "relational"
 
 
-@pytest.mark.parametrize(
-    ("changes", "refusal"),
+@each(
+    "changes, refusal",
     [
         ({"type": "fileset"}, (405, 1006)),
         ({"type": "nothing"}, (400, 1001)),

@@ -18,6 +18,7 @@ from catalogs.services import schemas
 from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.privileges import Privilege
+from tests.cases import each
 from tests.demo import actor, give
 from tests.frontend.conftest import add_table, find, sign_in
 
@@ -201,7 +202,7 @@ def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
         assert expected in html, expected
 
 
-@pytest.mark.parametrize(
+@each(
     "sent, expected",
     [
         ({"more": "nobody, mia"}, "1 name is nobody's here: nobody."),
@@ -220,7 +221,6 @@ def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
         ({"more": "\x00"}, "Null characters are not allowed"),
         ({}, "Name a user or a group, and what will happen shows here."),
     ],
-    ids=lambda each: str(each)[:50],
 )
 def test_what_is_wrong_is_said_in_place(admin: Client, ids: Ids, sent: dict[str, Any], expected: str) -> None:
     if sent.get("more") == "both":

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from authz.models import User
+from tests.cases import each
 from tests.demo import PASSWORD
 from tests.frontend.conftest import sign_in
 
@@ -69,7 +70,7 @@ def test_next_leads_to_our_own_pages(nora: User, next_: str) -> None:
     assert submit(Client(), next_).headers["Location"] == next_
 
 
-@pytest.mark.parametrize("next_", ELSEWHERE)
+@each("next_", ELSEWHERE)
 def test_next_leads_nowhere_else(nora: User, next_: str) -> None:
     assert submit(Client(), next_).headers["Location"] == "/"
     asked = Client().get("/login", {"next": next_}).content.decode()

@@ -17,6 +17,7 @@ from formats.iceberg import files, metadata_cache
 from formats.iceberg.metadata_json import parse_metadata as parse
 from metalake.errors import OutcomeUnknown, ProviderUnavailable
 from metalake.kinds import Kind
+from tests.cases import each
 from tests.demo import give
 from tests.iceberg_rest.world import COLUMNS, Caller
 
@@ -77,8 +78,8 @@ def test_a_requirement_that_does_not_hold(home: Caller) -> None:
     assert home.get(TABLE).content == before
 
 
-@pytest.mark.parametrize(
-    ("requirements", "updates"),
+@each(
+    "requirements, updates",
     [
         ([{"type": "assert-the-future"}], [SET]),
         ([], [{"action": "do-the-future"}]),

@@ -151,7 +151,7 @@ def test_paths_that_name_nothing(home: Caller, path: str) -> None:
     assert home.get(path).error[:2] == (400, "BadRequestException")
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "/iceberg/",
@@ -181,7 +181,7 @@ def test_a_wrong_method(home: Caller, verb: str) -> None:
     assert answer.headers["Allow"] == "GET, POST"
 
 
-@pytest.mark.parametrize(
+@each(
     "authorization",
     ["", "Basic", "Basic !", "Basic eA==", basic("admin", "wrong"), basic("nobody"), "Bearer x", "Bearer", "Digest x"],
 )

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.cases import each
 from tests.iceberg_rest.world import COLUMNS, basic
 from tests.servers import MetalakeServer
 
@@ -68,8 +69,8 @@ def wire(metalake_server: MetalakeServer) -> Wire:
     return Wire(metalake_server)
 
 
-@pytest.mark.parametrize("encode", [by_python, by_java])
-@pytest.mark.parametrize("name", ODD_NAMES)
+@each("encode", [by_python, by_java])
+@each("name", ODD_NAMES)
 def test_a_name_is_given_back_as_it_came(wire: Wire, name: str, encode: Any) -> None:
     top = f"top {uuid4()}"
     path, table = f"namespaces/{encode(top, name)}", encode(name)

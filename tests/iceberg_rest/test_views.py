@@ -11,6 +11,7 @@ from authz.models import AuditEntry
 from catalogs.models import LocationClaim
 from metalake.kinds import Kind
 from metalake.models import Securable
+from tests.cases import each
 from tests.catalogs.callers import Caller as Native
 from tests.demo import add_member, give
 from tests.iceberg_rest.test_commit import staged
@@ -211,8 +212,8 @@ def test_a_view_has_a_place_of_its_own(home: Caller) -> None:
     assert not View.objects.filter(name="other").exists()
 
 
-@pytest.mark.parametrize(
-    ("parts", "says"),
+@each(
+    "parts, says",
     [
         ({"name": ""}, "name"),
         ({"name": "a\x1fb"}, ""),

@@ -15,6 +15,7 @@ from jobs.running import runner
 from jobs.services import schedules
 from jobs.services.schedules import When
 from metalake.kinds import Kind
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.demo import give
 from tests.jobs.bodies import RUNS, SCHEDULES, TEMPLATES, shell
@@ -90,8 +91,8 @@ def test_stopping(admin: Caller, say: None) -> None:
 # What never fires
 
 
-@pytest.mark.parametrize(
-    ("given", "word"),
+@each(
+    "given, word",
     [
         ({"cron": "0 0 30 2 *"}, "never occurs"),
         ({"cron": "0 0 31 4,6,9,11 *"}, "never occurs"),

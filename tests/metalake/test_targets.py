@@ -160,7 +160,7 @@ def test_every_answer_says_what_a_browser_may_make_of_it(metalake_server: Metala
 # Targets
 
 
-@pytest.mark.parametrize(
+@each(
     "target",
     [
         "x:/api/://h/admin/",

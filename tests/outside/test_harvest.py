@@ -13,6 +13,7 @@ from catalogs.models import Catalog, HarvestedPart, Mirror, RefreshRun, Tombston
 from metalake.kinds import Kind
 from metalake.models import Securable
 from outside import harvest, refresh
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.outside.harvesting import CATALOGS, Harvester
 from tests.outside.test_refresh import age, counts, run_now
@@ -211,8 +212,8 @@ def test_who_may(job: Harvester, mia: Caller, admin: Caller) -> None:
     assert RefreshRun.objects.get().seen == 0
 
 
-@pytest.mark.parametrize(
-    ("wrong", "names"),
+@each(
+    "wrong, names",
     [
         ({"entries": [{"definition": {}}]}, "name"),
         ({"entries": ["t"]}, "entries[0]"),

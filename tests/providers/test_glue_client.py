@@ -29,6 +29,7 @@ from metalake.kinds import Kind
 from providers.glue import client as glue_client
 from providers.glue.provider import GlueProvider
 from providers.remote_objects import Remote
+from tests.cases import each
 from tests.glue import ANY, Fault, Glue
 from tests.ports import free_port
 from tests.providers.glue_catalogs import provider_on, settings
@@ -63,8 +64,8 @@ def refusal(act: Callable[..., Any], *arguments: Any) -> MetalakeError:
 # Settings
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
+@each(
+    "changed, said",
     [
         ({"aws-region": ""}, "'aws-region'"),
         ({"aws-region": "", "region": "us-east-1"}, "'aws-region'"),

@@ -12,6 +12,7 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
 from providers.glue.provider import GlueProvider
 from providers.remote_objects import Remote
+from tests.cases import each
 from tests.glue import Glue
 from tests.providers.behaviours import create
 from tests.providers.glue_catalogs import FLIGHTS, entry, provider, provider_on  # noqa: F401 (fixtures)
@@ -66,8 +67,8 @@ def test_a_table_goes_where_it_may(provider: GlueProvider, glue: Glue) -> None:
         provider.schemas.draft(None, {"location": "s3://elsewhere"})
 
 
-@pytest.mark.parametrize(
-    ("request_", "said"),
+@each(
+    "request_, said",
     [
         (asked("delays", properties={"table_type": "delta"}), "here iceberg or hive"),
         (asked("delays", properties={"table_type": "hive", "table-format": "ICEBERG"}), "contradict"),

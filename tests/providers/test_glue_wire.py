@@ -20,6 +20,7 @@ from metalake.lineage import Address
 from metalake.models import Securable
 from providers import circuit_breaker
 from providers.metadata_files import METADATA
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.glue import Fault, Glue
@@ -289,7 +290,7 @@ def test_bad_registrations_register_nothing(caller: Caller, glue: Glue) -> None:
     assert Securable.objects.count() == before
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         {"name": "weather", "columns": COLUMNS},

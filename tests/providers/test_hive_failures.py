@@ -29,6 +29,7 @@ from providers.hive import client as hive_client
 from providers.hive.provider import HiveProvider
 from providers.registry import provider_class
 from providers.remote_objects import Levels
+from tests.cases import each
 from tests.hms import HiveMetastore
 from tests.ports import free_port
 from tests.providers.behaviours import asked, create
@@ -54,8 +55,8 @@ def test_it_is_registered() -> None:
     assert provider_class("hive") is HiveProvider and issubclass(HiveProvider, Provider)
 
 
-@pytest.mark.parametrize(
-    ("properties", "error", "said"),
+@each(
+    "properties, error, said",
     [
         ({}, Invalid, "metastore.uris"),
         ({"metastore.uri": "thrift://hive:9083"}, Invalid, "did you mean 'metastore.uris'"),

@@ -18,6 +18,7 @@ from metalake.kinds import Kind
 from providers import circuit_breaker
 from providers.hive import files as hive_files
 from providers.hive import folders as hive_folders
+from tests.cases import each
 from tests.catalogs.callers import Answer, Caller, update
 from tests.catalogs.conftest import admin, mia  # noqa: F401 (fixtures)
 from tests.demo import give
@@ -390,8 +391,8 @@ def test_what_cannot_be_looked_at_is_neither_empty_nor_full(world: World, place:
 # How places are spelled
 
 
-@pytest.mark.parametrize(
-    ("place", "other", "is_held"),
+@each(
+    "place, other, is_held",
     [
         ("s3://lake/a", "s3a://lake/a/b", True),
         ("s3://lake/a", "s3n://lake//a/", True),

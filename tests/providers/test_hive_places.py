@@ -12,6 +12,7 @@ from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid
 from providers.hive.provider import HiveProvider
 from providers.remote_objects import Remote
+from tests.cases import each
 from tests.providers.behaviours import set_property
 
 OWN = "hdfs://nn:8020/user/hive/warehouse/flights.db"
@@ -95,7 +96,7 @@ def test_where_places_are_named_nothing_lies_elsewhere(named: dict[str, str]) ->
     assert catalog(**named).tables.draft(database(), asked()).definition["location"] is None
 
 
-@pytest.mark.parametrize("location", NEVER)
+@each("location", NEVER)
 def test_places_that_are_never_taken(location: str) -> None:
     for provider in (catalog(), catalog(warehouse="s3://lake/tables")):
         assert places(provider, location) == {}

@@ -18,6 +18,7 @@ from metalake.models import Securable
 from outside.reads import LOOKS
 from providers import circuit_breaker
 from providers.hive.client import Metastore
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.hms import HiveMetastore
@@ -94,8 +95,8 @@ def test_an_iceberg_table_lives_and_ends(caller: Caller, hms: HiveMetastore, dat
     assert [column["name"] for column in caller.post(where, again)["table"]["columns"]] == ["carrier", "delay"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "status"),
+@each(
+    "changed, status",
     [
         ({"table_type": "delta"}, 405),
         ({"table_type": "hive", "table-format": "iceberg"}, 400),

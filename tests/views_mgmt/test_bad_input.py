@@ -9,6 +9,7 @@ import pytest
 
 from metalake.kinds import Kind
 from metalake.models import Securable
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.providers.world import World
 from tests.views_mgmt.conftest import SCHEMA, VIEWS, body, sql, update
@@ -23,8 +24,8 @@ def delays(flights: World, admin: Caller) -> None:
     assert admin.send("POST", VIEWS, body(properties={"team": "ops"})).status == 200
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@each(
+    "change, says",
     [
         (update("dropView"), "'dropView'"),
         (update("Rename", newName="other"), "'Rename'"),

@@ -14,6 +14,7 @@ from authz.models import AuditEntry, User
 from metalake.kinds import Kind
 from metalake.models import Securable
 from server.http.hot_reads import FastReads
+from tests.cases import each
 from tests.catalogs.callers import Caller
 from tests.demo import PASSWORD, give
 from tests.iceberg_rest.twins import Asked, read
@@ -247,8 +248,8 @@ def test_a_definer_view_is_not_handed_on_and_becomes_invoker_when_its_owner_goes
     assert alter(admin, update("updateComment", newComment="mine")).status == 200
 
 
-@pytest.mark.parametrize(
-    ("parts", "status", "says"),
+@each(
+    "parts, status, says",
     [
         ({"representations": []}, 400, "at least one"),
         ({"representations": [sql("spark"), sql("SPARK")]}, 400, "two in dialect 'spark'"),

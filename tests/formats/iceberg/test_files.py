@@ -259,7 +259,7 @@ class TestParse:
         with pytest.raises(Invalid, match="format-version"):
             parse_metadata(orjson.dumps(metadata_in(tmp_path) | {"format-version": version}))
 
-    @pytest.mark.parametrize("field", sorted(metadata_json.VERSION_2))
+    @each("field", sorted(metadata_json.VERSION_2))
     def test_each_required_field_is_named_when_missing_or_wrong(self, tmp_path, field):
         for broken in ({}, {field: None}, {field: True}, {field: {"a": 1}}, {field: [1]}):
             metadata = metadata_in(tmp_path)
@@ -267,8 +267,8 @@ class TestParse:
             with pytest.raises(Invalid, match=field):
                 parse_metadata(orjson.dumps(metadata | broken))
 
-    @pytest.mark.parametrize(
-        "field,value",
+    @each(
+        "field, value",
         [
             ("properties", []),
             ("properties", {"a": 1}),
@@ -287,8 +287,8 @@ class TestParse:
             parse_metadata(orjson.dumps(metadata_in(tmp_path) | {field: value}))
         assert parse_metadata(orjson.dumps(metadata_in(tmp_path) | {field: None}))
 
-    @pytest.mark.parametrize(
-        "key,element,place",
+    @each(
+        "key, element, place",
         [
             ("schemas", {"schema-id": [], "fields": []}, "schemas[0].schema-id"),
             ("schemas", {"schema-id": 0, "fields": [{"id": 1}, {"id": "2"}]}, "schemas[0].fields[1].id"),

@@ -75,8 +75,8 @@ class TestHostileHosts:
 
 
 class TestGoodHosts:
-    @pytest.mark.parametrize(
-        ("url", "endpoint"),
+    @each(
+        "url, endpoint",
         [
             ("https://8.8.8.8", Endpoint("https", "8.8.8.8", 443)),
             ("http://8.8.8.8/", Endpoint("http", "8.8.8.8", 80)),
