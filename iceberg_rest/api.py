@@ -48,13 +48,13 @@ def load_config(call: Call) -> Reply:
     )
 
 
-def _is_offered(asked: Route, offers: Mapping[Kind, Offer]) -> bool:
-    offer = offers.get(asked.needs) if asked.needs else None
+def _is_offered(route: Route, offers: Mapping[Kind, Offer]) -> bool:
+    offer = offers.get(route.needs) if route.needs else None
     if offer is None:
         return False
-    if asked.of_several and not offer.commits_together:
+    if route.of_several and not offer.commits_together:
         return False
-    return asked.needs is Kind.SCHEMA or "iceberg" in offer.formats
+    return route.needs is Kind.SCHEMA or "iceberg" in offer.formats
 
 
 def _parent(call: Call) -> Address:
@@ -81,7 +81,7 @@ def list_namespaces(call: Call) -> Reply:
 
 
 def _children(call: Call, readings: list[Levels], after: str | None, limit: int | None) -> tuple[Levels, list[str]]:
-    """The first reading of the parent that exists, and the names below it."""
+    """The first reading of the parent that exists, and its child names."""
     for levels in readings[:-1]:
         try:
             return levels, _names_below(call, levels, after, limit)
@@ -95,7 +95,7 @@ def _names_below(call: Call, levels: Levels, after: str | None, limit: int | Non
     try:
         listed = schemas.list_schemas(call.actor, parent, after, limit, refresh=call.refresh)
     except Unsupported:
-        # A flat catalog: its schemas contain no others, which engines that list children may learn.
+        # A flat catalog: its schemas have no children, so engines that list them get an empty list.
         schemas.schema_exists(call.actor, parent)
         return []
     call.taken_at = listed.taken_at
@@ -110,22 +110,22 @@ def create_namespace(call: Call, body: CreateNamespace) -> Reply:
         made = schemas.create_schema(call.actor, call.ident(levels), None, body.properties or {})
     except AlreadyExists:
         raise AlreadyExists(f"Namespace already exists: {dotted(levels)}", kind=Kind.SCHEMA) from None
-    return reply(_shown(made))
+    return reply(_as_json(made))
 
 
-def _shown(record: SchemaRecord) -> dict[str, Any]:
+def _as_json(record: SchemaRecord) -> dict[str, Any]:
     return {"namespace": record.path.segments, "properties": mask(record.row.properties)}
 
 
 @route("GET /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA)
 def load_namespace(call: Call) -> Reply:
-    """Load a namespace, with its folder as the location, which Trino needs before it creates a table."""
+    """Load a namespace with its location, which Trino needs before it creates a table."""
     loaded = schemas.load_schema(call.actor, call.ident(), refresh=call.refresh, with_folder=True)
     call.taken_at = loaded.taken_at
-    shown = _shown(loaded)
+    namespace = _as_json(loaded)
     if loaded.folder:
-        shown["properties"] |= mask({"location": loaded.folder})
-    return reply(shown)
+        namespace["properties"] |= mask({"location": loaded.folder})
+    return reply(namespace)
 
 
 @route("HEAD /v1/{prefix}/namespaces/{namespace}", operations.LOAD_SCHEMA, looks_up=Call.ident)

@@ -34,7 +34,7 @@ from metalake.errors import Invalid
 from metalake.headers import BY_CALLER
 from metalake.kinds import Kind
 
-LARGE = 8 * 1024 * 1024  # bytes of an answer that are copied for longer than a short read may take
+LARGE = 8 * 1024 * 1024  # bytes of a response; copying more takes longer than a short read may
 _VARY = f"Accept-Encoding, {BY_CALLER}"
 
 
@@ -45,7 +45,7 @@ def list_tables(call: Call) -> Reply:
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables", operations.CREATE_TABLE, body=CreateTable, needs=Kind.TABLE)
 def create_table(call: Call, body: CreateTable) -> Reply:
-    """Create a table; a staged one is only described, and its commit with assert-create makes it."""
+    """Create a table; a staged one (`stage-create`) is only described, its commit with assert-create creates it."""
     draft = TableDraft(
         schema=body.columns,
         partition_spec=body.partition_spec,
@@ -127,14 +127,14 @@ def commit_table(call: Call, body: Commit) -> Reply:
     of_several=True,
 )
 def commit_transaction(call: Call, body: CommitTransaction) -> Reply:
-    """Commit to several tables at once: all of them, or none."""
-    asked = []
+    """Commit to several tables atomically."""
+    table_commits = []
     for change in body.table_changes:
         levels, name = checked_levels(change.identifier.namespace), checked_name(change.identifier.name, Kind.TABLE)
         call.subject = call.about_leaf(levels, name)
         tables.table_exists(call.actor, call.ident(levels, name), iceberg=True)
-        asked.append(TableCommit(call.ident(levels, name), change.requirements, change.updates))
-    transactions.commit_tables(call.actor, asked)
+        table_commits.append(TableCommit(call.ident(levels, name), change.requirements, change.updates))
+    transactions.commit_tables(call.actor, table_commits)
     return done()
 
 
@@ -155,13 +155,13 @@ def register_table(call: Call, body: RegisterTable) -> Reply:
 
 @route("POST /v1/{prefix}/tables/rename", operations.ALTER_TABLE, body=RenameLeaf, needs=Kind.TABLE)
 def rename_table(call: Call, body: RenameLeaf) -> Reply:
-    """Rename a table; moving it to another namespace takes its owner, with the right to create there."""
+    """Rename a table; only its owner may move it to another namespace, given the right to create there."""
     return rename_leaf(call, body, Kind.TABLE, tables.table_exists, tables.rename_table)
 
 
 @route("POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics", operations.LOAD_TABLE, needs=Kind.TABLE)
 def report_metrics(call: Call) -> Reply:
-    """Accept any report, and drop it: a query must not fail because of it."""
+    """Accept any metrics report and discard it: a query must not fail because of it."""
     report: Any = read_json(call.request.body)
     if not isinstance(report, dict):
         raise Invalid("A report must be a JSON object.")

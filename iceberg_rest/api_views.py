@@ -77,5 +77,5 @@ def register_view(call: Call, body: RegisterView) -> Reply:
 
 @route("POST /v1/{prefix}/views/rename", operations.ALTER_VIEW, body=RenameLeaf, needs=Kind.VIEW)
 def rename_view(call: Call, body: RenameLeaf) -> Reply:
-    """Rename a view; moving it to another namespace takes its owner, with the right to create there."""
+    """Rename a view; only its owner may move it to another namespace, given the right to create there."""
     return rename_leaf(call, body, Kind.VIEW, views.view_exists, views.rename_view)

@@ -1,7 +1,7 @@
-"""Our errors in Iceberg's shape. Source: Iceberg REST specification, "IcebergErrorResponse".
+"""Renders our errors as Iceberg's. Source: Iceberg REST specification, "IcebergErrorResponse".
 
-Clients do not delete the files of a commit that was answered with 5xx, since it may have happened. So only an unknown
-outcome and an unforeseen failure are reported with 500.
+Clients keep the files of a commit that got a 5xx, since it may have happened. So only an unknown outcome and an
+unexpected exception are reported as 500.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ _OBJECTS = {Kind.METALAKE, *_WORDS}
 
 @dataclass(frozen=True)
 class Subject:
-    """The object that a request is about, by the names that the request used."""
+    """The object that a request is about, by the names in the request."""
 
     kind: Kind
     name: str
 
     def missing(self) -> NotFound:
-        """The error for a missing object in this wire's words; a hidden one, or one below either, gets the same."""
+        """This wire's error for a missing object; also for a hidden one, and for one below either."""
         return NotFound(f"{_WORDS[self.kind].noun} does not exist: {self.name}", kind=self.kind)
 
     def reported(self, error: Exception) -> Exception:
-        """The error to report: a missing object on the path is reported as the missing subject."""
+        """The error to report: a missing object on the path is reported as a missing subject."""
         return self.missing() if isinstance(error, NotFound) and error.kind in _OBJECTS else error
 
 
 def render_error(error: Exception, *, commits: bool = False, of_view: bool = False) -> Reply:
     """The reply to any failure; `commits`: the request would have changed a table's or view's metadata.
 
-    `of_view`: for 404, 409 and the 500 of a commit its description names the inner object of an error, where its
-    examples and all clients have the whole one: such a reply is both.
+    `of_view`: for 404, 409 and a commit's 500 on views, the specification's schema has the inner error object, but its
+    examples and all clients the wrapped one: the reply contains both.
     """
     known = _known(error)
     if known is None:
-        log.error("unforeseen failure", exc_info=error)
+        log.error("unexpected exception", exc_info=error)
         known = MetalakeError("The server failed; the request's id is in its log.")
     note_failure(known)
     status, type_ = shape_of(known, commits=commits)
@@ -83,7 +83,7 @@ def _known(error: Exception) -> MetalakeError | None:
             return errors.TooLarge("The request body is too large.")
         case UnreadablePostError():
             return errors.Invalid("The request body did not arrive.")
-    return unavailable(error)  # failures inside the transaction of a write were converted there
+    return unavailable(error)  # failures inside a write's transaction were converted there
 
 
 def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
@@ -114,8 +114,8 @@ def shape_of(error: MetalakeError, *, commits: bool = False) -> tuple[int, str]:
         case errors.Unsupported():
             return 406, "UnsupportedOperationException"
         case errors.StoreUnavailable():
-            return 503, "ServiceUnavailableException"  # clients repeat the request after Retry-After
+            return 503, "ServiceUnavailableException"  # clients retry after Retry-After
         case errors.ProviderUnavailable():
-            # The commit certainly did not happen, so the client may clean up and try again.
+            # The commit certainly did not happen, so the client may clean up and retry.
             return (409, "CommitFailedException") if commits else (503, "ServiceUnavailableException")
     return 500, "CommitStateUnknownException" if commits else "ServiceFailureException"

@@ -1,7 +1,7 @@
-"""Hot reads without Django's request and response: the same endpoints, and so the same services and rights.
+"""Hot reads without Django's request and response, by the same endpoints, services and permission checks.
 
-One statement reads who calls and the object that the endpoint's service looks up first. Whatever is out of the ordinary
-is left to the way of all requests (`urls.answer`).
+One statement reads the caller and the object that the endpoint's service looks up first. Everything unusual falls back
+to `urls.answer`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from metalake.errors import MetalakeError, NotFound
 from metalake.kinds import Kind
 
 
-def answer(asked: Route, sent: Sent, raw: Mapping[str, str]) -> Reply | None:
-    """The reply to a hot read, `raw` being the parts of its path; None if it has to go the way of all requests.
+def answer(route: Route, sent: Sent, raw: Mapping[str, str]) -> Reply | None:
+    """The reply to a hot read, `raw` being the segments of its path; None if it has to fall back to Django.
 
-    To be called inside metalake.statements.only_by, whose BeginAgain means None, too.
+    Call it inside metalake.statements.only_by, whose BeginAgain means None too.
     """
     try:
-        call = _call(asked, sent, **raw)
-        address = asked.looks_up(call) if asked.looks_up else None
+        call = _call(route, sent, **raw)
+        address = route.looks_up(call) if route.looks_up else None
     except MetalakeError:
         return None
     arrived = caller_at(sent.META, address) if address else None
@@ -31,17 +31,17 @@ def answer(asked: Route, sent: Sent, raw: Mapping[str, str]) -> Reply | None:
         return None
     call.actor, ahead = arrived
     with ahead:
-        return _perform(asked, call)
+        return _perform(route, call)
 
 
-def _call(asked: Route, sent: Sent, metalake: str, **others: str) -> Call:
-    return call_of(sent, asked.needs, names.name_in(metalake, Kind.METALAKE), **others)
+def _call(route: Route, sent: Sent, metalake: str, **others: str) -> Call:
+    return call_of(sent, route.needs, names.name_in(metalake, Kind.METALAKE), **others)
 
 
-def _perform(asked: Route, call: Call) -> Reply | None:
+def _perform(route: Route, call: Call) -> Reply | None:
     try:
-        return perform(asked, call)
+        return perform(route, call)
     except NotFound as missing:
-        return asked.error(call.in_dots(call.subject.reported(missing)))
+        return route.error(call.in_dots(call.subject.reported(missing)))
     except MetalakeError:
-        return None  # among them refusals, which are noted
+        return None  # including refusals, which Django's path audits

@@ -1,7 +1,7 @@
-"""Names as the Iceberg wire carries them: in paths, in the `parent` parameter, in bodies, in the catalog's prefix.
+"""Names on the Iceberg wire: in paths, in the `parent` parameter, in bodies, in the catalog's prefix.
 
-Paths are matched while they are still encoded and each segment is decoded exactly once, by form rules: Java's client
-writes a space as `+`, Python's as `%20`. Source: Iceberg REST specification, "namespace-separator".
+Paths are matched while still encoded, and each segment is decoded exactly once, by form rules: Java's client encodes a
+space as `+`, Python's as `%20`. Source: Iceberg REST specification, "namespace-separator".
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def name_in(segment: str, kind: Kind) -> str:
-    """The name in a path segment. Raises Invalid for one that the wire could not return."""
+    """The name in a path segment. Raises Invalid for a name that the wire could not return."""
     return checked_name(decode(segment, form=True), kind)
 
 
 def levels_in(segment: str) -> Levels:
-    """The levels of the namespace in a path segment. Raises Invalid for an empty or unfit level."""
+    """The levels of the namespace in a path segment. Raises Invalid for an empty or invalid level."""
     return checked_levels(decode(level, form=True) for level in _ENCODED_SEPARATOR.split(segment))
 
 
@@ -42,7 +42,7 @@ def checked_name(name: str, kind: Kind) -> str:
 
 
 def checked_levels(levels: Iterable[str]) -> Levels:
-    """The levels, at least one. Raises Invalid for an empty or unfit one."""
+    """The levels, at least one. Raises Invalid for an empty or invalid one."""
     checked = tuple(checked_name(level, Kind.SCHEMA) for level in levels)
     if not checked:
         raise Invalid("A namespace has at least one level.", kind=Kind.SCHEMA)
@@ -50,7 +50,7 @@ def checked_levels(levels: Iterable[str]) -> Levels:
 
 
 def readings_of_parent(value: str) -> list[Levels]:
-    """The namespaces that a `parent` parameter may mean, likeliest first: PyIceberg encodes every level twice."""
+    """The namespaces that a `parent` parameter may mean, most likely first: PyIceberg encodes every level twice."""
     readings = [checked_levels(value.split("\x1f"))]
     if "%" in value:
         levels = re.split("\x1f|%1F", value, flags=re.IGNORECASE)
@@ -62,19 +62,19 @@ def readings_of_parent(value: str) -> list[Levels]:
 
 
 def dotted(levels: Iterable[str]) -> str:
-    """A namespace or table as messages on this wire name it."""
+    """The name of a namespace or table in this wire's messages."""
     return ".".join(levels)
 
 
 def prefix_of(catalog: str) -> str:
-    """The catalog's name in a form that is safe in a path, since Java's client does not encode it."""
+    """The catalog's name in a form that is safe in a path, since Java's client does not encode the prefix."""
     if _PLAIN.fullmatch(catalog):
         return catalog
     return ENCODED_PREFIX + base64.urlsafe_b64encode(catalog.encode()).decode().rstrip("=")
 
 
 def catalog_in(segment: str) -> str:
-    """The catalog that a path's prefix names, either plainly or as `prefix_of` wrote it."""
+    """The catalog of a path's prefix, either its plain name or the form of `prefix_of`. Raises Invalid."""
     prefix = name_in(segment, Kind.CATALOG)
     if not prefix.startswith(ENCODED_PREFIX):
         return prefix

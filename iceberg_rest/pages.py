@@ -1,4 +1,4 @@
-"""Pages of a list: a token holds the last name, signed for the caller and the list.
+"""Pagination of lists: a token holds the last name, signed for the caller and the list.
 
 Source: Iceberg REST specification, "PageToken": without the parameter everything is returned; empty, it asks for
 the first page.
@@ -13,10 +13,10 @@ from django.http import QueryDict
 from metalake.paging import Page, read_size
 
 DEFAULT_SIZE = 1_000
-MAX_SIZE = 10_000  # a page may be smaller than asked
+MAX_SIZE = 10_000  # a page may be smaller than requested
 
 Fetch = Callable[[str | None, int | None], list[str]]
-"""Returns the names after one (None: from the first), at most so many (None: all)."""
+"""Returns the names after the given one (None: from the first), up to a limit (None: all)."""
 
 
 def page(query: QueryDict, fetch: Fetch, *list_is: str | int | None) -> tuple[list[str], str | None]:
@@ -28,5 +28,5 @@ def page(query: QueryDict, fetch: Fetch, *list_is: str | int | None) -> tuple[li
     token = query.get("pageToken")
     if token is None:
         return fetch(None, None), None
-    asked = Page(size, token, "iceberg_rest", *list_is)
-    return asked.cut(fetch(asked.after or None, size + 1), str)
+    requested = Page(size, token, "iceberg_rest", *list_is)
+    return requested.cut(fetch(requested.after or None, size + 1), str)

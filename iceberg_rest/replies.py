@@ -1,4 +1,4 @@
-"""What an endpoint of this wire answers; Django's response is made from it at the very end."""
+"""The reply of an endpoint of this wire, from which Django's response is built at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metalake.bodies import JSON
 
 @dataclass(slots=True)
 class Reply:
-    """A status, a body of JSON or none, and the headers that only this reply has."""
+    """A status, a JSON body or none, and the headers specific to this reply."""
 
     status: int = 200
     body: bytes = b""

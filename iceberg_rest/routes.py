@@ -1,4 +1,4 @@
-"""The table of this wire's routes, from which URLs, the `endpoints` of /v1/config and authorization are made."""
+"""This wire's route table, from which URLs, the `endpoints` of /v1/config and authorization are derived."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from metalake.rest.replies import age_of
 
 
 class Sent(Protocol):
-    """What endpoints read of a request: Django's, or that of the fast path, which has the headers that reads know."""
+    """What endpoints read of a request: Django's, or the fast path's, which only has the headers that reads use."""
 
     META: Any
     method: str | None
@@ -47,9 +47,9 @@ class Sent(Protocol):
 
 @dataclass
 class Call:
-    """One request, its path decoded, and who sends it.
+    """One request with its decoded path and its caller.
 
-    Endpoints may change `subject`, the object that a miss names, and set `taken_at`, when an outside system answered.
+    Endpoints may change `subject`, the object that a 404 names, and set `taken_at`, when a remote system responded.
     """
 
     request: Sent
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names of the path by kind, as the native wire has them."""
+        """The names in the path by kind, as on the native wire."""
         names = {Kind.METALAKE: self.metalake, Kind.CATALOG: self.catalog, Kind.SCHEMA: logical(self.levels)}
         return {kind.value: name for kind, name in (names | {self.leaf_kind: self.leaf}).items() if name}
 
@@ -97,7 +97,7 @@ class Call:
         return Address(metalake=self.metalake, catalog=self.catalog, schema=schema, leaf=name, leaf_kind=self.leaf_kind)
 
     def choice(self, parameter: str, *choices: str) -> str:
-        """A query parameter that is one of these words in upper or lower case; the first one if it is absent."""
+        """A query parameter with one of these values, in any case; the first one if absent. Raises Invalid."""
         if not self.request.META.get("QUERY_STRING"):
             return choices[0]
         given = self.query.get(parameter) or choices[0]
@@ -107,7 +107,7 @@ class Call:
 
     @property
     def refresh(self) -> bool:
-        """Whether to ask an outside system even if its last answer is recent."""
+        """Whether to call a remote system even if its cached response is fresh."""
         return self.choice("refresh", "false", "true") == "true"
 
     def about_warehouse(self, catalog: str) -> Subject:
@@ -120,7 +120,7 @@ class Call:
         return Subject(self.leaf_kind, dotted((*levels, name)))
 
     def in_dots(self, error: Exception) -> Exception:
-        """The error with the request's namespaces as engines write them: they do not know the native separator."""
+        """The error with the request's namespaces joined by dots: engines do not know the native separator."""
         if isinstance(error, MetalakeError):
             for levels in sorted({self.levels, *self._others}, key=len, reverse=True):
                 for depth in range(len(levels), 1, -1):
@@ -164,7 +164,7 @@ ROUTES: list[Route] = []
 
 
 def route(
-    asked: str,
+    method_and_path: str,
     operation: Operation,
     *,
     body: type[BaseModel] | None = None,
@@ -173,8 +173,8 @@ def route(
     of_several: bool = False,
     looks_up: Callable[[Call], Address] | None = None,
 ) -> Callable[[Endpoint], Endpoint]:
-    """Serve `asked`, a method and a path of the specification, by this endpoint."""
-    method, path = asked.split(" ")
+    """Register an endpoint for a method and a path of the specification, such as "GET /v1/config"."""
+    method, path = method_and_path.split(" ")
 
     def add(endpoint: Endpoint) -> Endpoint:
         declared = Route(
@@ -195,66 +195,67 @@ def route(
 
 
 def view_of(routes: Mapping[str, Route]) -> Callable[..., HttpResponse]:
-    """The Django view of one path: `routes` are those of its methods."""
+    """The Django view of one path, from its routes by method."""
 
     def view(request: HttpRequest, **raw: str) -> HttpResponse:
-        asked = routes.get(request.method or "")
-        if asked is None:
+        matched = routes.get(request.method or "")
+        if matched is None:
             return _not_allowed(request, sorted(routes)).as_response()
         answer = _announced if listeners.listeners else _answer
-        return answer(asked, request, raw).as_response()
+        return answer(matched, request, raw).as_response()
 
     return view
 
 
-def _announced(asked: Route, request: HttpRequest, raw: dict[str, str]) -> Reply:
-    with listeners.announcing("iceberg", asked.operation) as announcer:
-        reply = _answer(asked, request, raw, announcer)
+def _announced(matched: Route, request: HttpRequest, raw: dict[str, str]) -> Reply:
+    with listeners.announcing("iceberg", matched.operation) as announcer:
+        reply = _answer(matched, request, raw, announcer)
         announcer.answers(reply.status)
         return reply
 
 
 def _answer(
-    asked: Route, request: HttpRequest, raw: dict[str, str], announcer: listeners.Announcer | None = None
+    matched: Route, request: HttpRequest, raw: dict[str, str], announcer: listeners.Announcer | None = None
 ) -> Reply:
     call: Call | None = None
     try:
-        call, ahead = _read(asked, request, **raw)
+        call, ahead = _read(matched, request, **raw)
         if announcer:
             announcer.begins(call.actor.name, call.names)
         with ahead:
-            if asked.method == "POST":
+            if matched.method == "POST":
                 with before_reading(request):
-                    admit_to(call.actor, asked.operation, call.ident())
-            return perform(asked, call, *(() if asked.body is None else (parse(request, asked.body),)))
+                    admit_to(call.actor, matched.operation, call.ident())
+            return perform(matched, call, *(() if matched.body is None else (parse(request, matched.body),)))
     except Exception as error:
         if announcer:
             announcer.error = error
         if call and isinstance(error, Forbidden):
             refused(call.actor.name, f"{request.method} {request.path}", error, call.metalake)
-        return asked.error(call.in_dots(call.subject.reported(error)) if call else error)
+        return matched.error(call.in_dots(call.subject.reported(error)) if call else error)
 
 
-def perform(asked: Route, call: Call, *body: BaseModel) -> Reply:
-    reply = asked.endpoint(call, *body)
+def perform(matched: Route, call: Call, *body: BaseModel) -> Reply:
+    """The endpoint's reply, with the age of a remote system's response if it has one."""
+    reply = matched.endpoint(call, *body)
     if call.taken_at is not None:
         reply.headers |= age_of(call.taken_at)
     return reply
 
 
 def _read(
-    asked: Route, request: HttpRequest, metalake: str, **others: str
+    matched: Route, request: HttpRequest, metalake: str, **others: str
 ) -> tuple[Call, AbstractContextManager[object]]:
-    """The call of a request, and a context in which the object that was read with its actor is not read again."""
+    """The call of a request, and a context with its prefetched object (metalake/prefetch.py)."""
     metalake = names.name_in(metalake, Kind.METALAKE)
     sent = request.META
     try:
-        call = call_of(request, asked.needs, metalake, **others)
-        address = asked.looks_up(call) if asked.looks_up else call.ident()
-    except MetalakeError:  # which only a caller whom the server knows is told
+        call = call_of(request, matched.needs, metalake, **others)
+        address = matched.looks_up(call) if matched.looks_up else call.ident()
+    except MetalakeError:  # reported to authenticated callers only
         authenticate(sent.get("HTTP_AUTHORIZATION"), sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake)
         raise
-    if arrived := caller_at(sent, address, again=asked.method == "POST"):
+    if arrived := caller_at(sent, address, again=matched.method == "POST"):
         call.actor, ahead = arrived
         return call, ahead
     call.actor = authenticate(sent.get("HTTP_AUTHORIZATION"), sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES"), metalake)
@@ -264,7 +265,10 @@ def _read(
 def call_of(
     request: Sent, needs: Kind | None, metalake: str, prefix: str = "", namespace: str = "", **leaf: str
 ) -> Call:
-    """The call of a request for a metalake, its actor not yet set; `leaf` has the name of the path's table or view."""
+    """The call of a request, its actor not yet set; `leaf` has the name of the table or view in the path.
+
+    Raises Invalid for names, Unsupported for the parameter `cascade`.
+    """
     if request.META.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
         raise Unsupported("Cascade is not supported: drop what the namespace holds first.", kind=Kind.SCHEMA)
     kind = needs if needs in LEAVES else Kind.TABLE

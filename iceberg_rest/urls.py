@@ -1,4 +1,4 @@
-"""The URLs below /iceberg/{metalake}: the paths of the table of routes, matched while they are still encoded."""
+"""The URLs below /iceberg/{metalake}: the paths of the route table, matched while still encoded."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ _by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
 for _route in ROUTES:
     _by_path[_route.path][_route.method] = _route
 
-# The most frequent reads first: engines look for a view of a name before its table. Django's own matching would take as
-# long as the rest of a load.
+# The most frequent reads first: engines look for a view before the table of that name. Django's URL resolver would take
+# as long as the rest of a load.
 FREQUENT = ("/tables/{table}", "/views/{view}")
-DOORS = [
+PATHS = [
     (re.compile(_pattern(path)), view_of(routes), routes)
     for path, routes in sorted(_by_path.items(), key=lambda item: not item[0].endswith(FREQUENT))
 ]
 
 
 def hot_read(method: str, below: str) -> tuple[Route, dict[str, str]] | None:
-    """The hot read of a path below /iceberg/, and the parts of the path; None for every other request."""
-    for pattern, _, routes in DOORS:
+    """The hot read for a path below /iceberg/, and the segments of the path; None for every other request."""
+    for pattern, _, routes in PATHS:
         if matched := pattern.match(below):
-            asked = routes.get(method)
-            return (asked, matched.groupdict()) if asked and asked.looks_up else None
+            found = routes.get(method)
+            return (found, matched.groupdict()) if found and found.looks_up else None
     return None
 
 
 def answer(request: HttpRequest) -> HttpResponse:
     """Answer any request below /iceberg/, by its raw path."""
     below = request.path_info.removeprefix("/iceberg/")
-    for pattern, view, _ in DOORS:
+    for pattern, view, _ in PATHS:
         if matched := pattern.match(below):
             return view(request, **matched.groupdict())
     return render_error(NotFound("There is nothing at this path.")).as_response()

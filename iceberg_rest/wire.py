@@ -19,8 +19,8 @@ from metalake.blocking import may_block
 from providers.metadata_files import METADATA
 from views_mgmt.stores import ViewRecord
 
-LEAST = 1400  # bytes of metadata below which an answer is one packet anyway
-MUCH = 64 * 1024  # bytes that take more than a millisecond to compress
+LEAST = 1400  # bytes of metadata below which a response fits in one packet anyway
+MUCH = 64 * 1024  # bytes above which compressing takes more than a millisecond
 
 
 class Body(BaseModel):
@@ -83,7 +83,7 @@ class RenameLeaf(Body):
 class Commit(Body):
     """A commit to a table or view; the identifier is optional, since Java's client sends it in the path only."""
 
-    # What expires a hundred thousand snapshots is small, and no mistake is told but the first.
+    # Expiring a hundred thousand snapshots takes many values but little memory; only the first error is reported.
     per_object: ClassVar[int] = 4
 
     identifier: LeafIdentifier | None = None
@@ -92,7 +92,7 @@ class Commit(Body):
 
 
 class TableChange(Body):
-    """What a transaction commits to one table."""
+    """The commit of a transaction to one table."""
 
     identifier: LeafIdentifier
     requirements: list[dict[str, Any]]
@@ -104,7 +104,7 @@ class CommitTransaction(Body):
 
 
 def table_result(record: TableRecord, metadata: bytes | None = None) -> bytes:
-    """LoadTableResult, around the stored metadata without parsing it."""
+    """LoadTableResult, built around the stored metadata without parsing it."""
     return b'{"metadata-location":%b,"config":{},"metadata":%b}' % (
         orjson.dumps(record.metadata_location),
         metadata or record.content,
@@ -132,13 +132,13 @@ def etag_of(metadata_location: str, snapshots: str = "all") -> str:
 
 
 def matches(if_none_match: str, etag: str) -> bool:
-    """Whether If-None-Match names the ETag, of a packed answer or not (RFC 9110, section 13.1.2, weak comparison)."""
+    """Whether If-None-Match has the ETag, gzipped or not (RFC 9110, section 13.1.2, weak comparison)."""
     given = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
     return etag in given or packed_etag(etag) in given or given == ["*"]
 
 
 def packed_etag(etag: str) -> str:
-    """The ETag of the same answer, packed, which is another one (RFC 9110, section 8.8.3.3)."""
+    """The ETag of the gzipped response, which must differ (RFC 9110, section 8.8.3.3)."""
     return f'{etag[:-1]}-gzip"'
 
 
@@ -152,17 +152,17 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def packed_result(record: TableRecord) -> bytes:
-    """LoadTableResult compressed, once for each version of the metadata that is in memory."""
+    """LoadTableResult gzipped, cached with the metadata."""
     return _made_once(record, "gzip", lambda: gzip.compress(table_result(record), compresslevel=6, mtime=0))
 
 
 def referenced_result(record: TableRecord) -> bytes:
-    """LoadTableResult with the referenced snapshots alone, made once likewise, so that no history is read each time."""
+    """LoadTableResult with only the referenced snapshots, cached too, so that the history is not parsed each time."""
     return _made_once(record, "refs", lambda: table_result(record, only_referenced(record.metadata)))
 
 
 def _made_once(record: TableRecord, form: str, make: Callable[[], bytes]) -> bytes:
-    """Raises BeginAgain in a thread for short reads where there is much to make."""
+    """Raises BeginAgain in a short-read thread if there is much to compute."""
     place = record.published.catalog.id, record.metadata_location or ""
     answer = METADATA.answer(*place, record.content, form)
     if answer is None:

@@ -20,7 +20,7 @@ def main() -> None:
 
 
 def _prepare_to_serve() -> None:
-    """Before a module with a counter is loaded, as processes share counts, and before the data folder is made."""
+    """Check the port before the data folder is made; share metrics before any module that defines one is imported."""
     from metalake import bind_address, metrics
 
     bind_address.listen().close()

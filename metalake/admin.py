@@ -79,7 +79,7 @@ class MetalakeAdmin(SecurableAdmin):
 
 @admin.register(Outbox)
 class OutboxAdmin(ReadOnlyAdmin):
-    """Work that waits; rows that failed show their attempts and the last error."""
+    """Pending work; rows that failed show their attempts and last error."""
 
     list_display = ("topic", "id", "created_at", "due_at", "attempts", "last_error")
     search_fields = ("topic", "last_error", "id__exact")
@@ -103,7 +103,7 @@ class SharedAdmin(ReadOnlyAdmin):
 
 @admin.register(Differing)
 class DifferingAdmin(ReadOnlyAdmin):
-    """Processes whose settings differ, by the last report of each; one that ended or agrees again sends no more."""
+    """Processes whose settings differ, as each last reported; reports stop when a process ends or agrees again."""
 
     list_display = ("process", "work", "reason", "seen_at")
     ordering = ("-seen_at",)

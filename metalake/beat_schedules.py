@@ -1,4 +1,4 @@
-"""The clocks of schedules: rows of django-celery-beat, which celery beat reads or, without a broker, the rounds."""
+"""Schedules: django-celery-beat rows, read by celery beat or, without a broker, by the server's periodic jobs."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from django_celery_beat.models import PeriodicTask
 
 log = logging.getLogger(__name__)
 
-LONGEST_NAME = 200  # of a clock
+LONGEST_NAME = 200  # characters of a schedule's name
 
 
-def ring_due(task: str, begin: Callable[..., object], *, rings_for: Callable[..., bool] | None = None) -> int:
-    """Call `begin` with the arguments of each of a task's clocks that is due, unless celery beat does; how many rang.
+def run_due(task: str, run: Callable[..., object], *, runs_for: Callable[..., bool] | None = None) -> int:
+    """Call `run` with the arguments of each due schedule of a task; returns how many ran. Celery beat replaces it.
 
-    A clock rings in one process only, and not at all where `rings_for` says no of its arguments. One that cannot be
-    read, or whose work fails, is logged and passed over.
+    Each due schedule runs in one process only, and not at all if `runs_for` returns False for its arguments. One that
+    cannot be read, or whose work fails, is logged and skipped.
     """
     if settings.METALAKE_BROKER_URL:
         return 0
-    rung = 0
-    for clock in PeriodicTask.objects.filter(task=task, enabled=True):
+    count = 0
+    for schedule in PeriodicTask.objects.filter(task=task, enabled=True):
         try:
-            arguments = json.loads(clock.args)
-            if (rings_for is None or rings_for(*arguments)) and _take(clock):
-                begin(*arguments)
-                rung += 1
+            arguments = json.loads(schedule.args)
+            if (runs_for is None or runs_for(*arguments)) and _claim(schedule):
+                run(*arguments)
+                count += 1
         except Exception:  # an operator may have written a schedule that cannot be read
-            log.exception("the schedule %r is passed over", clock.name)
-    return rung
+            log.exception("the schedule %r is skipped", schedule.name)
+    return count
 
 
-def _take(clock: PeriodicTask) -> bool:
-    """Whether the clock is due, and no other process was faster."""
+def _claim(row: PeriodicTask) -> bool:
+    """Whether the schedule is due and no other process was faster."""
     now: Any = timezone.now()
-    if (clock.start_time and now < clock.start_time) or (clock.expires and now >= clock.expires):
+    if (row.start_time and now < row.start_time) or (row.expires and now >= row.expires):
         return False
-    is_due, _ = clock.schedule.is_due(clock.last_run_at or clock.date_changed)
-    mine = PeriodicTask.objects.filter(pk=clock.pk, last_run_at=clock.last_run_at)
+    is_due, _ = row.schedule.is_due(row.last_run_at or row.date_changed)
+    mine = PeriodicTask.objects.filter(pk=row.pk, last_run_at=row.last_run_at)
     return is_due and bool(mine.update(last_run_at=now, total_run_count=F("total_run_count") + 1))

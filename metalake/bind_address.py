@@ -1,4 +1,4 @@
-"""The address that a server listens on, and in one sentence why it cannot.
+"""The address that a server listens on, and an explanation when it cannot.
 
 Source: bind(2), ip(7) and proc(5) of Linux.
 """
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-LISTENS = "0A"  # the state, as the kernel's tables of sockets have it
+LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp
 
 
 def address() -> tuple[str, int]:
-    """METALAKE_HOST and METALAKE_PORT. Raises ImproperlyConfigured for what is no port."""
+    """METALAKE_HOST and METALAKE_PORT. Raises ImproperlyConfigured if the port is not one."""
     host, port = os.environ.get("METALAKE_HOST", "127.0.0.1"), os.environ.get("METALAKE_PORT", "8090")
     if not (port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 65536):
         raise ImproperlyConfigured(f"METALAKE_PORT is a number from 1 to 65535, not {port[:80]!r}.")
@@ -26,21 +26,21 @@ def address() -> tuple[str, int]:
 
 
 def listen() -> socket.socket:
-    """A socket that listens on the address. Raises ImproperlyConfigured where that cannot be."""
+    """A socket listening on the address. Raises ImproperlyConfigured if it cannot be bound."""
     host, port = address()
-    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a server before left may still close
-        door.bind((host, port))
-        door.listen(2048)  # connections that wait to be accepted
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # old connections may be in TIME_WAIT
+        listener.bind((host, port))
+        listener.listen(2048)  # backlog
     except (OSError, UnicodeError) as failure:
-        door.close()
+        listener.close()
         raise ImproperlyConfigured(why_not(failure, host, port)) from None
-    return door
+    return listener
 
 
 def why_not(failure: OSError | UnicodeError, host: str, port: int) -> str:
-    """What holds a server off an address, and what to do, as a sentence."""
+    """A sentence that says why the address cannot be bound, and what to do."""
     number = failure.errno if isinstance(failure, OSError) else None
     if number == errno.EADDRINUSE:
         by = _by(port)
@@ -54,7 +54,7 @@ def why_not(failure: OSError | UnicodeError, host: str, port: int) -> str:
 
 
 def _by(port: int) -> str:
-    """Who listens on a port, as far as this account may see it: " by process 71 (java)", or ""."""
+    """The process that listens on a port, if this account may see it: " by process 71 (java)", else ""."""
     sockets, holders = set(), []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):

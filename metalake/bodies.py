@@ -1,6 +1,6 @@
-"""Bodies of both wires: their limits, JSON as data, and data as a pydantic model.
+"""Request bodies of both wires: size limits, JSON parsing, validation by pydantic models.
 
-A byte of JSON may take a hundred in memory, so a limit on bytes is not enough: values are counted before parsing.
+One byte of JSON can take a hundred in memory, so a limit on bytes is not enough: values are counted before parsing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DELIVERY = re.compile(r"/api/metalakes/[^/]+/catalogs/[^/]+/refreshes/[^/]+/par
 
 
 def limit_of(path: str) -> int:
-    """The most bytes that the body of a request to this path may have."""
+    """The largest body, in bytes, that a request to this path may have."""
     wire = wire_of(path)
     if wire == "iceberg" or is_delivery(path):
         return settings.METALAKE_MAX_COMMIT_BODY
@@ -34,7 +34,7 @@ def limit_of(path: str) -> int:
 
 
 def is_delivery(path: str) -> bool:
-    """Whether a request to this path brings a part of a harvest."""
+    """Whether a request to this path delivers a part of a harvest."""
     return _DELIVERY.fullmatch(path) is not None
 
 
@@ -44,13 +44,13 @@ _STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')
 def require_few_values(body: bytes, limit: int, *, per_object: int = 1) -> None:
     """Raise TooLarge if a JSON body has more than `limit` values: members of objects, items of arrays.
 
-    An object counts as one, and as many as `per_object` other values do. It takes linear time, and copies only large
-    bodies. A body that is no JSON may pass or be refused.
+    An object counts as `per_object` values. Takes linear time, and copies only large bodies. A body that is not JSON
+    may pass or be refused.
     """
     most = limit * per_object
     if sum(map(body.count, (b",", b"["))) + body.count(b"{") * per_object <= most:
         return
-    # Commas in strings do not count. Each value has a mark before it, and one or two strings.
+    # Commas in strings do not count. Each value follows a mark and has one or two strings.
     marks = strings = 0
     for match in _STRINGS_AND_MARKS.finditer(body.replace(ESCAPED_BACKSLASH, b"").replace(rb"\"", b"")):
         if match[0].startswith(b'"'):
@@ -72,7 +72,7 @@ PIECE = 64 * 1024
 def before_reading(request: HttpRequest) -> Iterator[None]:
     """A context for checks before the body is read; if one fails, the body is read and dropped.
 
-    A client that is still sending when the connection closes would not read the answer.
+    A client that is still sending when the connection closes would not read the response.
     """
     try:
         yield
@@ -92,15 +92,13 @@ def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:
 
 
 def require_json_type(content_type: str | None) -> None:
-    """Raise Invalid unless the type is JSON: a page of another site can send a form with the browser's credentials, but
-    not this type.
-    """
+    """Raise Invalid unless the type is JSON, which protects against CSRF: another site's form cannot send this type."""
     if not (content_type or "").endswith(("/json", "+json")):
         raise Invalid(f"Send the body with Content-Type: {JSON}.")
 
 
 def read_json(body: bytes, *, per_object: int = 1) -> Any:
-    """The body as data. Raises TooLarge for too many values, Invalid for no JSON and NUL, which no database stores."""
+    """The parsed body. Raises TooLarge for too many values, Invalid for non-JSON and NUL, which no database stores."""
     require_few_values(body, settings.METALAKE_MAX_BODY_VALUES, per_object=per_object)
     try:
         data = orjson.loads(body)
@@ -112,10 +110,9 @@ def read_json(body: bytes, *, per_object: int = 1) -> Any:
 
 
 def require_own_page(request: HttpRequest) -> None:
-    """Raise Forbidden if a page of another site sends a request without a body.
+    """Raise Forbidden if another site's page sends a request without a body (CSRF).
 
-    Browsers add the credentials they know, and name the page's site in the Origin of every POST (Fetch, "Origin
-    header").
+    Browsers add their credentials, and name the page's site in the Origin of every POST (Fetch, "Origin header").
     """
     origin = request.META.get("HTTP_ORIGIN")
     if origin is not None and origin.partition("://")[2] != request.META.get("HTTP_HOST"):

@@ -1,4 +1,4 @@
-"""Inserting rows by statements of fixed text: Django takes longer to write them than the database to carry them out."""
+"""Bulk inserts with cached SQL: Django takes longer to build an INSERT than the database to execute it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from django.db import connection, models
 from django.db.models import Model
 
 AT_ONCE = 100  # rows of one table in a statement
-# Their values go to the driver as they are; those of others are made ready by the field.
+# Values of these fields go to the driver unchanged; other fields prepare theirs.
 PLAIN = (models.CharField, models.TextField, models.IntegerField, models.BooleanField, models.ForeignKey)
 
 Into = tuple[type[Model], Sequence[Model]]
 
 
 def insert(*all_rows: Into) -> None:
-    """Insert rows, each with the model whose own table they go to: a row of a model that extends another goes to both.
+    """Insert rows into the own tables of the given models; with multi-table inheritance, name parent and child.
 
-    On PostgreSQL it is one statement for few rows, elsewhere one for each table. What the database fills in, such as an
-    id that counts, is not read back. Raises IntegrityError.
+    On PostgreSQL few rows take one statement, elsewhere one per table. Values the database generates, such as serial
+    ids, are not read back. Raises IntegrityError.
     """
     for start in range(0, max((len(rows) for _, rows in all_rows), default=0), AT_ONCE):
         parts = [(model, rows[start : start + AT_ONCE]) for model, rows in all_rows if len(rows) > start]
@@ -44,7 +44,7 @@ class _Table(NamedTuple):
     begins: str
     marks: str
     read: Callable[[Model], tuple[Any, ...]]
-    ready: tuple[tuple[int, Callable[..., Any]], ...]  # places of values, and what makes them ready
+    ready: tuple[tuple[int, Callable[..., Any]], ...]  # positions of values, and the functions that prepare them
 
     def values_of(self, row: Model) -> list[Any]:
         values = list(self.read(row))

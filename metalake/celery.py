@@ -1,4 +1,4 @@
-"""The Celery application; with a broker set, `manage.py worker` works here. Its tasks are in the apps' tasks.py."""
+"""The Celery application that `manage.py worker` runs when a broker is set. Tasks are in the apps' tasks.py."""
 
 import os
 

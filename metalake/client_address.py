@@ -1,6 +1,6 @@
-"""The client's address by which failures are counted, read behind trusted proxies.
+"""The client's address, for counting failures, also behind trusted proxies.
 
-Source of the headers' forms: RFC 7239 for Forwarded; X-Forwarded-For is a list to which each proxy appends its peer.
+Sources: RFC 7239 for Forwarded; X-Forwarded-For is a list to which each proxy appends its peer.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def parse_proxies(entries: Iterable[str]) -> Proxies:
 
 
 def client_of(meta: Mapping[str, Any], proxies: Proxies) -> str:
-    """The client's address as it is counted: IPv4 as it is, IPv6 as its /64, "" if there is none.
+    """The client's address for counting: an IPv4 address, the /64 of an IPv6 address, or "" if there is none.
 
     Headers count only if a trusted proxy sent them. They are read from the right: the client is the first hop that is
-    no trusted proxy. If a hop cannot be read, the proxy that passed it on counts as the client.
+    not a trusted proxy. If a hop cannot be parsed, the proxy that forwarded it counts as the client.
     """
     peer = meta.get("REMOTE_ADDR") or ""
     if "HTTP_X_FORWARDED_FOR" not in meta and "HTTP_FORWARDED" not in meta:
@@ -75,7 +75,7 @@ def client_of(meta: Mapping[str, Any], proxies: Proxies) -> str:
 
 
 def is_trusted(peer: str, proxies: Proxies) -> bool:
-    """Whether the peer's headers about its clients count: a trusted proxy, or a peer on this machine."""
+    """Whether to believe the peer's forwarding headers: a trusted proxy, or a peer on this machine."""
     address = _read(peer)
     return address in proxies or (address is not None and address.is_loopback)
 
@@ -92,8 +92,8 @@ def counted(address: str) -> str:
 def _hops(meta: Mapping[str, Any]) -> list[str]:
     """The client and the proxies after it, as the headers list them; empty if the two headers disagree.
 
-    A proxy appends to one of the two headers and passes the other one on as its client sent it, so headers that
-    disagree prove nothing.
+    A proxy appends to one of the two headers and forwards the other as its client sent it, so headers that disagree
+    prove nothing.
     """
     lists = []
     if "HTTP_X_FORWARDED_FOR" in meta:
@@ -134,7 +134,7 @@ def _warn_once(peer: str) -> None:
     if not _has_warned:
         _has_warned = True
         log.warning(
-            "%s says that it passes requests on for others; METALAKE_TRUSTED_PROXIES does not name it, so failed "
-            "sign-ins of all its clients count as its own",
+            "%s forwards requests of others but is not in METALAKE_TRUSTED_PROXIES, so failed sign-ins of all its "
+            "clients count as its own",
             peer or "a peer without an address",
         )

@@ -22,7 +22,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-LOCK = int.from_bytes(b"metalake")  # the key of an advisory lock of PostgreSQL, which each database has its own of
+LOCK = int.from_bytes(b"metalake")  # key of a PostgreSQL advisory lock, which is per database
 PAUSE = 0.5  # seconds
 
 Say = Callable[[str], object]
@@ -127,7 +127,7 @@ def wait_until_migrated(say: Say) -> None:
 
 @contextmanager
 def alone(say: Say) -> Iterator[None]:
-    """A context in which this process alone prepares the store; others wait, and then check what is left to do.
+    """A context in which only this process prepares the store; others wait, then check what is left to do.
 
     The lock ends with its process. Raises CommandError if the database does not answer, ImproperlyConfigured if the
     store is newer.
@@ -143,7 +143,7 @@ def _locked(say: Say) -> Any:
 
 
 def _wait_for_turn(take: Callable[[], bool], say: Say) -> None:
-    """Try repeatedly instead of waiting in one statement, whose time may be limited to less than migrations take."""
+    """Poll instead of waiting in one statement: statement_timeout may be shorter than the migrations take."""
     is_announced = False
     while not take():
         if not is_announced:
@@ -172,7 +172,7 @@ def _locked_for_all(say: Say) -> Iterator[None]:
 
 @contextmanager
 def _locked_here(say: Say) -> Iterator[None]:
-    """Lock a file beside the database: SQLite would release a lock of its own between two migrations."""
+    """Lock a file next to the database: SQLite would release its own lock between two migrations."""
     handle = os.open(Path(f"{connection.settings_dict['NAME']}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
 
     def take() -> bool:

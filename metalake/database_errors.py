@@ -1,4 +1,4 @@
-"""Why our own database or a disk of this machine failed: the cause for the log, and a message for the caller.
+"""Classifies failures of our own database or disk: the cause for the log, and a message for the caller.
 
 Sources: PostgreSQL, "Error Codes"; SQLite, "Result and Error Codes".
 """
@@ -25,7 +25,7 @@ LONGEST = 300  # characters of a database's message
 
 @dataclass(frozen=True)
 class Cause:
-    """`name` is for operators; `message` is for the caller, who may try again in `retry_after` seconds."""
+    """`name` is for operators; `message` is for the caller, who may retry in `retry_after` seconds."""
 
     name: str
     message: str
@@ -37,12 +37,12 @@ def _away(name: str) -> Cause:
 
 
 def _cannot_write(name: str) -> Cause:
-    return Cause(name, "The database takes no changes at the moment; nothing was changed. Try again later.", 30)
+    return Cause(name, "The database accepts no writes at the moment; nothing was changed. Try again later.", 30)
 
 
-LOCKED = Cause("lock timeout", "Others hold what this would change, for too long; nothing was changed. Try again.", 2)
+LOCKED = Cause("lock timeout", "Another transaction held the lock for too long; nothing was changed. Try again.", 2)
 SLOW = Cause("statement timeout", "The database took too long; nothing was changed. Try again.", 5)
-STOOD_STILL = Cause("idle transaction", "The server stood still meanwhile; nothing was changed. Try again.", 1)
+IDLE = Cause("idle transaction", "The transaction was idle for too long; nothing was changed. Try again.", 1)
 FULL = _cannot_write("disk full")
 READ_ONLY = _cannot_write("read-only database")
 TOO_MANY = _away("too many connections")
@@ -53,8 +53,8 @@ OTHER = _away("database failed")
 _OF_POSTGRESQL = {
     "55P03": LOCKED,
     "57014": SLOW,
-    "25P03": STOOD_STILL,
-    "25P04": STOOD_STILL,
+    "25P03": IDLE,
+    "25P04": IDLE,
     "53100": FULL,
     "25006": READ_ONLY,
     "53300": TOO_MANY,
@@ -68,7 +68,7 @@ _OF_SQLITE = {
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_READONLY: READ_ONLY,
 }
-# A connection that is refused has no code of its own in psycopg.
+# psycopg gives a refused connection no error code.
 _OF_TEXT = {
     "too many clients": TOO_MANY,
     "too many connections": TOO_MANY,
@@ -79,7 +79,7 @@ _OF_TEXT = {
 
 
 def cause_of(failure: BaseException | None) -> Cause | None:
-    """The cause of a database's failure; None for other exceptions, and for faults of the statement itself."""
+    """The cause of a database failure; None for other exceptions and for errors in the statement itself."""
     if not isinstance(failure, FAILED):
         return None
     code, text = _code(failure), str(failure)
@@ -99,7 +99,7 @@ def cause_of(failure: BaseException | None) -> Cause | None:
 def unavailable(failure: BaseException) -> StoreUnavailable | None:
     """The error for a failure of the database that changed nothing; None for other failures.
 
-    In a short read (metalake/blocking.py) it raises BeginAgain: the request runs again in a thread that may wait.
+    Raises BeginAgain in a short read (metalake/blocking.py): the request is retried in a thread that may block.
     """
     cause = cause_of(failure)
     if cause is None:
@@ -113,22 +113,22 @@ def unavailable(failure: BaseException) -> StoreUnavailable | None:
 
 
 def is_undone(failure: BaseException) -> bool:
-    """Whether a transaction certainly changed nothing although its commit may have been sent.
+    """Whether a transaction certainly changed nothing, although its commit may have been sent.
 
-    PostgreSQL answers a commit with an ERROR if it is rolled back; if the session ends, the outcome is open, unless the
-    session was idle. SQLite commits with its last page, so if a page could not be written, nothing was committed.
+    PostgreSQL answers a commit with an ERROR if it was rolled back; if the session ended, the outcome is unknown,
+    unless the session was idle. SQLite commits with its last page: if a page could not be written, nothing was.
     """
     code = _code(failure)
     if isinstance(code, int):
         return code & 0xFF in _OF_SQLITE or code == sqlite3.SQLITE_IOERR_WRITE
     answer: Any = getattr(failure.__cause__, "diag", None)
-    if _OF_POSTGRESQL.get(code or "") is STOOD_STILL:
+    if _OF_POSTGRESQL.get(code or "") is IDLE:
         return True
     return answer is not None and answer.severity_nonlocalized == "ERROR"
 
 
 def log_text(failure: BaseException | None) -> str:
-    """A failure for the log: cause, code, class and first line, without values and secrets; "" for other exceptions."""
+    """The log text of a failure: cause, code, class and first line, without values or secrets; "" for other errors."""
     if isinstance(failure, OSError) and failure.errno:
         return f"{errno.errorcode.get(failure.errno, failure.errno)}: {os.strerror(failure.errno)}"
     if not isinstance(failure, FAILED):

@@ -14,8 +14,8 @@ MetalakeError
 │   └── Unprocessable    well formed, but contradicts itself
 ├── Unsupported          this catalog cannot do it
 ├── Conflict             a stale write; load again and retry
-├── ProviderUnavailable  the outside world refused the call or could not be reached
-│   ├── ProviderBusy     it is not called now: too many wait for it, it throttles, or it failed repeatedly
+├── ProviderUnavailable  a remote system refused the call or could not be reached
+│   ├── ProviderBusy     not called now: too many callers wait, it throttles, or its circuit breaker is open
 │   ├── ProviderTimeout  it did not answer in time
 │   └── StoreUnavailable our own database or disk cannot do it now: the request changed nothing there
 └── OutcomeUnknown       a write may or may not have happened
@@ -31,7 +31,7 @@ NO_CREDENTIAL = "Send an Authorization header: Basic with a user name and passwo
 
 
 class MetalakeError(Exception):
-    """`kind` names what the failure is about: a Kind value, or "user", "group", "role", "privilege" and the like."""
+    """`kind` is what the failure is about: a Kind value, or "user", "group", "role", "privilege" and the like."""
 
     def __init__(self, message: str, *, kind: str | None = None) -> None:
         super().__init__(message)
@@ -40,14 +40,14 @@ class MetalakeError(Exception):
 
 
 class Unauthenticated(MetalakeError):
-    """The caller did not prove who they are; without a message of its own, no credential was sent."""
+    """The caller did not prove who they are; the default message is for requests without a credential."""
 
     def __init__(self, message: str = NO_CREDENTIAL, *, kind: str | None = None) -> None:
         super().__init__(message, kind=kind)
 
 
 class TooManyRequests(MetalakeError):
-    """The caller tried and failed too often, or too many try at this moment: again in `retry_after` seconds."""
+    """Too many failed or concurrent attempts: retry in `retry_after` seconds."""
 
     def __init__(self, message: str, *, kind: str | None = None, retry_after: int = 60) -> None:
         super().__init__(message, kind=kind)
@@ -67,7 +67,7 @@ class AlreadyExists(MetalakeError):
 
 
 class NotEmpty(MetalakeError):
-    """The object holds others, seen or unseen by the caller."""
+    """The object contains others, which the caller may not see."""
 
 
 class InUse(MetalakeError):
@@ -95,13 +95,13 @@ class Unsupported(MetalakeError):
 
 
 class Conflict(MetalakeError):
-    """Somebody else changed the object since the caller last saw it."""
+    """The object changed since the caller last loaded it."""
 
 
 class ProviderUnavailable(MetalakeError):
-    """A remote system or a storage could not be asked: the call certainly changed nothing there.
+    """A remote system or storage could not be reached: the call certainly changed nothing there.
 
-    `retryable` says whether trying again may help, `retry_after` in how many seconds.
+    `retryable` says whether a retry may help, `retry_after` in how many seconds.
     """
 
     retry_after = 5
@@ -112,7 +112,7 @@ class ProviderUnavailable(MetalakeError):
 
 
 class ProviderBusy(ProviderUnavailable):
-    """A remote system is not called now: it throttles, it failed repeatedly, or too many callers wait for it."""
+    """A remote system is not called now: it throttles, its circuit breaker is open, or too many callers wait."""
 
 
 class ProviderTimeout(ProviderUnavailable):
@@ -120,21 +120,21 @@ class ProviderTimeout(ProviderUnavailable):
 
 
 class StoreUnavailable(ProviderUnavailable):
-    """Our own database failed, too many wait for it already, or our disk is full: nothing was changed.
+    """Our own database failed, too many callers wait for it, or our disk is full: nothing was changed.
 
-    `retry_after` is the number of seconds after which to try again.
+    Retry after `retry_after` seconds.
     """
 
 
 class OutcomeUnknown(MetalakeError):
-    """The write may have happened; look before writing again: the outcome should be known in `retry_after` seconds."""
+    """The write may have happened: load the object before retrying. Known in about `retry_after` seconds."""
 
     retry_after = 15
 
 
 @contextmanager
 def at(place: str) -> Iterator[None]:
-    """Put a place in the request, such as `roles[3].grants[2]`, before the message of an error raised inside."""
+    """Prefix errors raised inside with a place in the request, such as `roles[3].grants[2]`."""
     try:
         yield
     except MetalakeError as refusal:
@@ -144,7 +144,7 @@ def at(place: str) -> Iterator[None]:
 
 
 def as_json(error: MetalakeError) -> dict[str, Any]:
-    """An error as JSON, to store it or pass it to another process."""
+    """An error as JSON, to store it or send it to another process."""
     known = next(each.__name__ for each in type(error).__mro__ if each.__module__ == __name__)
     data: dict[str, Any] = {"class": known, "message": error.message, "kind": error.kind}
     if isinstance(error, ProviderUnavailable):

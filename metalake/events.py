@@ -91,9 +91,9 @@ _after_commit: list[Subscriber] = []
 
 
 def subscribe_in_transaction(subscriber: InTransaction) -> None:
-    """Register a function that acts inside the transaction of events; if it fails, the change is rolled back.
+    """Register a function that runs in the transaction of the events; if it fails, the change is rolled back.
 
-    Rows that it returns are inserted beside those of the events.
+    Rows that it returns are inserted together with those of the outbox.
     """
     if subscriber not in _in_transaction:
         _in_transaction.append(subscriber)
@@ -106,17 +106,17 @@ def subscribe(subscriber: Subscriber) -> None:
 
 
 def record(*events: Event) -> None:
-    """Record events: inserts the rows of the transaction's subscribers, and adds all events to the outbox."""
+    """Insert the rows of the in-transaction subscribers, and add all events to the outbox."""
     if not events:
         return
     waiting = [Outbox(topic=TOPIC, payload=event.as_json()) for event in events]
-    beside = [subscriber(list(events)) for subscriber in _in_transaction]
-    insert(*filter(None, beside), (Outbox, waiting))
+    theirs = [subscriber(list(events)) for subscriber in _in_transaction]
+    insert(*filter(None, theirs), (Outbox, waiting))
     _wake_drainer()
 
 
 def follow_up(topic: str, payloads: Iterable[dict[str, Any]]) -> None:
-    """Add work to the outbox for after the commit, in the same transaction."""
+    """Add work for after the commit to the outbox, in the same transaction."""
     insert((Outbox, [Outbox(topic=topic, payload=payload) for payload in payloads]))
     _wake_drainer()
 

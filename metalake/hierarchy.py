@@ -107,7 +107,7 @@ class HierarchicalSchema:
 
     @classmethod
     def from_physical(cls, physical: str) -> HierarchicalSchema:
-        """The path of a stored name, which was checked when it was written."""
+        """The path of a stored name, which was validated when it was written."""
         return cls(tuple(decode_segment(segment) for segment in physical.split(PHYSICAL_SEPARATOR)))
 
     def check(self, separator: str | None) -> None:
@@ -135,9 +135,9 @@ class HierarchicalSchema:
 
     @property
     def twins(self) -> list[HierarchicalSchema]:
-        """The other paths that are spelled as this one where levels are joined by dots, as some engines do.
+        """The other paths that look the same when levels are joined by dots, as some engines do.
 
-        Of a name with many dots only two: all of it in one level, and a level between any two dots.
+        For a name with many dots only two: all of it as one level, and one level per part.
         """
         parts = ".".join(self.segments).split(".")
         gaps = [*product(".\n", repeat=len(parts) - 1)] if len(parts) <= MAX_TWIN_PARTS else []
@@ -201,15 +201,18 @@ def check_segment(name: str, kind: str) -> None:
 
 
 def check_new_name(name: str, kind: str) -> None:
-    """Check the name that an object is to get: as `check_segment`, and nothing around it that nobody sees."""
+    """Check a new name: as `check_segment`, and no invisible characters at either end. Raises Invalid."""
     check_segment(name, kind)
     if any(end.isspace() or unicodedata.category(end) == "Cf" or ord(end) in LOOKS_BLANK for end in name[0] + name[-1]):
-        shown = repr(name).translate(LOOKS_BLANK)
-        raise Invalid(f"A {kind} name must not begin or end with blanks or invisible characters: {shown}.", kind=kind)
+        visible = repr(name).translate(LOOKS_BLANK)
+        raise Invalid(f"A {kind} name must not begin or end with blanks or invisible characters: {visible}.", kind=kind)
 
 
 def check_strict(name: str, kind: str) -> None:
-    """Check the rule of metalakes, catalogs, roles and flat schemas: a word character, then up to 63 of `\\w / = -`."""
+    """Check names of metalakes, catalogs, roles and flat schemas: a word character, then up to 63 of `\\w / = -`.
+
+    Raises Invalid.
+    """
     if not isinstance(name, str) or not STRICT_NAME.fullmatch(name):
         raise Invalid(
             f"{name!r} cannot be a {kind} name: use up to 64 letters, digits or any of _ / = - and start with a "

@@ -1,4 +1,4 @@
-"""The base of interfaces that providers and stores implement: small, and without optional members."""
+"""The base class of the interfaces that providers and stores implement: small, without optional members."""
 
 from __future__ import annotations
 

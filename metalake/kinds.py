@@ -1,4 +1,4 @@
-"""Every kind of object, declared once: everything that is keyed by kind reads it here.
+"""Declares every kind of object once; all code that is keyed by kind reads these declarations.
 
 Sources: Gravitino's documented access control, the exception names of both wires, and
 docs/authorization.md for the rights. CONTRIBUTING.md describes how to add a kind.
@@ -15,7 +15,7 @@ from metalake.privileges import Privilege as P
 
 
 class Kind(StrEnum):
-    """What an object is; the value is the word of the wires."""
+    """The kind of an object; the value is its name on the wires."""
 
     METALAKE = "metalake"
     CATALOG = "catalog"
@@ -55,7 +55,7 @@ class CatalogType(StrEnum):
 
 
 class Slot(StrEnum):
-    """The name space that objects of one parent share: a table and a view cannot have the same name."""
+    """A namespace that kinds share within one parent: a table and a view cannot have the same name."""
 
     METALAKE = "metalake"
     CATALOG = "catalog"
@@ -67,10 +67,10 @@ class Slot(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class LeafRights:
-    """The privileges for each act, of which any one is enough. Owners may do all of it, and only they may move it.
+    """The privileges for each action, any one of which suffices. Owners may do everything; only they may move it.
 
     The operation of making one has the name of the first privilege for it: `create_table`, `register_job_template`.
-    Whoever may drop an object but not load it sees its name and nothing more.
+    A user who may drop an object but not load it sees only its name.
     """
 
     create: tuple[P, ...]
@@ -81,7 +81,7 @@ class LeafRights:
 
 @dataclass(frozen=True, kw_only=True)
 class IcebergWords:
-    """The Iceberg wire's word for a kind, and its exception for a missing one."""
+    """The Iceberg wire's noun for a kind, and its exception for a missing one."""
 
     noun: str
     missing: str
@@ -89,13 +89,13 @@ class IcebergWords:
 
 @dataclass(frozen=True, kw_only=True)
 class KindDeclaration:
-    """All that is keyed by kind. A kind without a slot is only a word of the wires: no object of it is stored yet.
+    """All that is keyed by kind. A kind without a slot is only a name on the wires: no such object is stored yet.
 
-    `creating` are granted on any container above such an object; `privileges` on the object and on all above it.
-    `catalog_type` is the only type of catalog that its privileges apply in; None if they apply in all. `label` is used
-    in the native wire's exception names; `old_codes`: its handlers in the Python client know no code above 1010 but
-    1100. `stored_here`: Metalake stores such objects itself in catalogs whose provider offers none. `icon` is the name
-    of its Lucide icon, and `tabs` are those of its page in their order (`frontend.tabs`).
+    `creating` are granted on any container above such an object; `privileges` on the object and everything above it.
+    `catalog_type` is the only catalog type that its privileges apply in; None if they apply in all. `label` is used in
+    the native wire's exception names; `old_codes`: its handlers in the Python client know no code above 1010 but 1100.
+    `stored_here`: Metalake stores such objects itself if a catalog's provider offers none. `icon` is its Lucide icon,
+    `tabs` the tabs of its page in order (`frontend.tabs`).
     """
 
     kind: Kind
@@ -115,7 +115,7 @@ class KindDeclaration:
 
     @cached_property
     def depth(self) -> int:
-        """The number of names on the path to such an object, with its metalake's; a schema's levels are one name."""
+        """The number of names on the path to such an object, metalake included; a schema's levels count as one name."""
         return 1 + KINDS[self.lies_in[0]].depth if self.lies_in else 1
 
     @property
@@ -278,9 +278,9 @@ IN_CATALOGS = (Kind.SCHEMA, *LEAVES)
 BESIDE_CATALOGS = tuple(
     kind for kind in STORED_KINDS if KINDS[kind].lies_in == (Kind.METALAKE,) and kind is not Kind.CATALOG
 )
-"""The stored kinds that lie in a metalake beside its catalogs; walks over a metalake's objects leave them out."""
+"""The stored kinds directly in a metalake, next to its catalogs; traversals of a metalake skip them."""
 TOP_LEAVES = tuple(kind for kind in BESIDE_CATALOGS if KINDS[kind].rights)
-"""Those of them that are granted on as leaves are; roles have rules of their own."""
+"""Those of them that take grants as leaves do; roles have their own rules."""
 CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
 """The kinds that contain others, outermost first."""
 
@@ -308,7 +308,7 @@ def slot_choices() -> list[tuple[str, str]]:
 
 
 def above(kind: Kind) -> frozenset[Kind]:
-    """The kinds of objects that may lie above such an object."""
+    """The kinds that may be ancestors of such an object."""
     parents = frozenset(KINDS[kind].lies_in)
     return parents.union(*(above(parent) for parent in parents if parent is not kind))
 

@@ -1,7 +1,7 @@
-"""Exclusive roles: the one server of a data folder, and the one process of a server that works behind the requests.
+"""Leader election: one server per data folder, and one process per server for background work.
 
-Each is a kernel lock on a file (fcntl(2), "Advisory record locking"): a fork does not inherit it, and it ends with
-its process, so nothing has to be cleaned up. The file's text names the process that has the lock, for people to read.
+Both are kernel locks on a file (fcntl(2), "Advisory record locking"): a fork does not inherit them, and they end with
+their process, so nothing has to be cleaned up. The file contains the holder's process id, for people to read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SERVER, LEADER = "server.lock", "leader.lock"
 
 
 class Turn:
-    """An exclusive role that one process at a time has, until it ends."""
+    """A lock that one process at a time holds, until it ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,18 +33,18 @@ class Turn:
         self._lock = threading.Lock()
 
     def is_mine(self) -> bool:
-        """Whether this process has the turn; it takes it if it is free. Does not wait."""
+        """Whether this process holds the lock, taking it if it is free. Does not wait."""
         with self._lock:
             if self._file is None:
                 self._file = self._take()
             return self._file is not None
 
     def _take(self) -> int | None:
-        """The locked file, which must stay open to keep the turn; None if another process has the turn."""
+        """The locked file, which must stay open to keep the lock; None if another process holds it."""
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as failure:
-            log.error("%s cannot be opened, so this process takes no turn: %s", self.path, failure.strerror)
+            log.error("%s cannot be opened, so this process cannot lead: %s", self.path, failure.strerror)
             return None
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,14 +53,14 @@ class Turn:
         except OSError as failure:
             os.close(file)
             if failure.errno not in LOCKED_BY_OTHERS:
-                log.error("%s cannot be locked, so this process takes no turn: %s", self.path, failure.strerror)
+                log.error("%s cannot be locked, so this process cannot lead: %s", self.path, failure.strerror)
             return None
         return file
 
     def whose(self) -> str:
-        """The id of the process that took it last; "" if it is not known."""
+        """The id of the process that took it last; "" if unknown."""
         if self._file is not None:
-            return str(os.getpid())  # opening and closing the file here would end the turn
+            return str(os.getpid())  # opening and closing the file here would release the lock
         try:
             text = self.path.read_text().strip()
         except (OSError, UnicodeDecodeError):
@@ -69,7 +69,7 @@ class Turn:
 
 
 def places_of_server() -> list[Path]:
-    """The files that a server locks: one in its data folder, and one beside a SQLite store."""
+    """The files that a server locks: one in its data folder, and one next to a SQLite database."""
     own = [settings.METALAKE_HOME / SERVER]
     store = os.fspath(settings.DATABASES["default"]["NAME"])
     if settings.ON_SQLITE and ":memory:" not in store:
@@ -78,7 +78,7 @@ def places_of_server() -> list[Path]:
 
 
 def begin_to_serve() -> Sequence[Turn]:
-    """The turns of a server, for as long as this process lives. Raises CommandError if another server has one."""
+    """Take a server's locks until this process ends. Raises CommandError if another server holds one."""
     turns = [Turn(place) for place in places_of_server()]
     for turn in turns:
         if not turn.is_mine():
@@ -93,32 +93,32 @@ def begin_to_serve() -> Sequence[Turn]:
 
 
 def leadership() -> Turn:
-    """The turn of the process that works for all processes of a server; when it ends another one takes over."""
+    """The lock of the process that leads a server's background work; when it ends, another takes over."""
     return Turn(settings.METALAKE_HOME / LEADER)
 
 
 class Bell:
-    """A wake-up that any process of a server sends to the one that waits; to be made before they fork."""
+    """Wakes the leading process from any process of a server, through a pipe; create it before the fork."""
 
     def __init__(self) -> None:
-        self._ear, self._rope = os.pipe()
-        for end in (self._ear, self._rope):
+        self._read_end, self._write_end = os.pipe()
+        for end in (self._read_end, self._write_end):
             os.set_blocking(end, False)
 
     def ring(self) -> None:
         try:
-            os.write(self._rope, b"!")
+            os.write(self._write_end, b"!")
         except BlockingIOError:
-            pass  # wake-ups enough are in the pipe
+            pass  # the pipe is full of wake-ups already
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was rung since the last wait, or is rung within so many seconds."""
-        waits = select.poll()
-        waits.register(self._ear, select.POLLIN)
-        if not waits.poll(max(0, round(seconds * 1000))):
+        """Whether it was rung since the last wait, or rings within `seconds`."""
+        poll = select.poll()
+        poll.register(self._read_end, select.POLLIN)
+        if not poll.poll(max(0, round(seconds * 1000))):
             return False
         try:
-            while os.read(self._ear, 65_536):
+            while os.read(self._read_end, 65_536):
                 pass
         except BlockingIOError:
             pass

@@ -1,7 +1,7 @@
-"""Leases on rows with a `fence` and a `lease_until`: one process at a time works on a row, until a moment.
+"""Leases on rows with a `fence` and a `lease_until`: one process at a time works on a row, for a limited time.
 
-Taking a row increments its fence, which shuts out the process that had it: its next write raises TakenOver.
-The rows of a process that dies are free when their lease is over.
+Taking a row increments its fencing token, so the next write of the previous holder raises TakenOver.
+The rows of a process that dies become free when their lease expires.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class TakenOver(Exception):
 
 
 def over(length: timedelta) -> datetime:
-    """The moment at which a lease of this length that begins now is over."""
+    """When a lease of this length expires that begins now."""
     return timezone.now() + length
 
 

@@ -1,4 +1,4 @@
-"""Reader, Writer and Manager: the privileges that people mean by these words, from the declarations of the kinds.
+"""The access levels Reader, Writer and Manager: sets of privileges, derived from the declarations of kinds.
 
 Source: docs/authorization.md, "Levels".
 """
@@ -12,7 +12,7 @@ from metalake.privileges import Privilege
 
 
 class Level(StrEnum):
-    """A set of privileges on an object and everything below it; each level holds those of the one before."""
+    """A set of privileges on an object and everything below it; each level includes the previous one."""
 
     READER = "reader"
     WRITER = "writer"
@@ -28,12 +28,12 @@ _VERBS = {Level.READER: "read", Level.WRITER: "read and write", Level.MANAGER: "
 
 
 def privileges_of(level: Level, kind: Kind, catalog_type: str | None = None) -> tuple[Privilege, ...]:
-    """The privileges of a level that can be granted on an object of this kind, in a catalog of that type if any."""
-    wanted = _MEMBERS[level]
+    """The privileges of a level that can be granted on an object of this kind, in a catalog of that type if given."""
+    members = _MEMBERS[level]
     return tuple(
         privilege
         for privilege in Privilege
-        if privilege in wanted
+        if privilege in members
         and kind in grantable_on(privilege)
         and (catalog_type is None or family(privilege) in (None, catalog_type))
     )
@@ -52,7 +52,7 @@ def _members() -> dict[Level, frozenset[Privilege]]:
 
 
 def _reading(rights: LeafRights) -> set[Privilege]:
-    """What loads a leaf and does not change it."""
+    """The privileges that only load a leaf."""
     return set(rights.load) - set(rights.alter)
 
 

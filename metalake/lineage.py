@@ -1,6 +1,6 @@
-"""Where an object is: its address, and its lineage of everything above it.
+"""Where an object is: its address (names), and its lineage (the rows of itself and everything above).
 
-Both wires, the pages and the rights name objects by these two; neither depends on the database.
+Both wires, the pages and authorization use these two; neither depends on the database.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SchemaName = str | Sequence[str]
 
 
 class Node(NamedTuple):
-    """One object on a lineage, with all that rights depend on; its fields are columns of a securable's row."""
+    """One object on a lineage, with all that authorization needs; the fields are columns of Securable."""
 
     id: int
     kind: str
@@ -66,7 +66,7 @@ class Address:
 
     @property
     def depth(self) -> int:
-        """The number of names on the path, the metalake's included; a schema's levels are one name."""
+        """The number of names on the path, metalake included; a schema's levels count as one name."""
         return 1 + (self.catalog is not None) + (self.schema is not None) + (self.leaf is not None)
 
     def of_catalog(self) -> Address:
@@ -79,7 +79,7 @@ class Address:
 
 
 def address_in(names: Mapping[str, str]) -> Address:
-    """The address of the names in a path of the native wire, by the kind of what they name."""
+    """The address of the names in a native path, keyed by kind."""
     kind = next((kind for kind in (*LEAVES, *TOP_LEAVES) if kind in names), Kind.TABLE)
     catalog, schema, leaf = (names.get(part) for part in ("catalog", "schema", kind))
     return Address(metalake=names["metalake"], catalog=catalog, schema=schema, leaf=leaf, leaf_kind=kind)
@@ -87,10 +87,10 @@ def address_in(names: Mapping[str, str]) -> Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """An object that exists, with all above it: the metalake first, itself last.
+    """An object that exists, with its ancestors: the metalake first, itself last.
 
     Only `catalogs.lookup` sets the other fields: `nested`, `catalog_type`, `provider` and `properties` (JSON with
-    secrets masked) of the catalog; `own_properties`, the object's own; `disabled`, the kind of the object above it, or
+    secrets masked) of the catalog; `own_properties`, the object's own; `disabled`, the kind of the ancestor, or of
     itself, that is disabled; a table's `metadata_location`.
     """
 
@@ -191,7 +191,7 @@ def lineage_text(lineage: Lineage) -> str:
 
 
 def missing(kind: str, names: Sequence[str], *, error_kind: str | None = None) -> NotFound:
-    """The error for a missing and for a hidden object alike; `error_kind` is the kind it is reported as, if another."""
+    """The one error for missing and hidden objects; `error_kind` is the kind to report, if it differs."""
     word = kind.capitalize().replace("_", " ")
     return NotFound(f"{word} {'.'.join(names)} does not exist.", kind=error_kind or kind)
 

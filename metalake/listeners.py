@@ -1,7 +1,7 @@
-"""Listeners of every operation of both wires: called before it and after it, whether it succeeds or fails.
+"""Listeners of every operation of both wires: called before and after it, whether it succeeds or fails.
 
-What changed is better learnt from events (metalake.events), which are durable. Listeners also learn of reads, of what
-was refused and of what is about to happen, and nothing is written down for them (docs/operations.md, "Listeners").
+To follow changes, use events (metalake.events), which are durable. Listeners also get reads, refusals and operations
+that are about to start, but nothing is stored for them (docs/operations.md, "Listeners").
 """
 
 from __future__ import annotations
@@ -26,19 +26,18 @@ log = logging.getLogger(__name__)
 
 class Outcome(StrEnum):
     OK = "ok"
-    REFUSED = "refused"  # the answer is 4xx
-    FAILED = "failed"  # the answer is 5xx
-    AGAIN = "again"  # a read that has to wait: nothing was answered, and it begins again in another thread or process
+    REFUSED = "refused"  # the response is 4xx
+    FAILED = "failed"  # the response is 5xx
+    AGAIN = "again"  # a read that would block: no response yet, it is retried in another thread or process
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """What listeners learn of one operation; never a body, a query, a secret or SQL.
+    """What listeners get of one operation; never a body, a query, a secret or SQL.
 
-    `operation` is a row of the operation table (docs/authorization.md), or what Declaration.operation has in its place.
-    `names` are those of the path, by kind, but for the metalake's; objects that only the body names are not among them.
-    `actor` and `names` are empty where a request was refused before it was known who calls. The last four are set
-    afterwards.
+    `operation` is a row of the operation table (docs/authorization.md), or the special values of Declaration.operation.
+    `names` are those in the path, by kind, without the metalake's; objects named only in the body are not included.
+    `actor` and `names` are empty if the request was refused before authentication. The last four are set afterwards.
     """
 
     operation: str
@@ -47,22 +46,22 @@ class Notice:
     metalake: str
     names: Mapping[str, str]
     request_id: str
-    at: datetime  # when it began
+    at: datetime  # when it started
     outcome: Outcome | None = None  # None before the operation
-    status: int | None = None  # of the answer; None if there is none
+    status: int | None = None  # of the response; None if there is none
     seconds: float = 0.0
     error: str = ""  # the class of the error
 
 
 Listener = Callable[[Notice], object]
-"""Called in the thread that answers, by several threads at once: it must be quick, and leave our database alone."""
+"""Called in the request's thread, by several threads at once: it must be quick and must not use our database."""
 
 listeners: tuple[Listener, ...] = ()
-"""Those of this process; empty unless an operator or an app wants some, which is all that most requests look at."""
+"""The listeners of this process; usually none, which makes the check cheap for most requests."""
 
 
 def listen(listener: Listener) -> None:
-    """Register a listener, once; to be called at start, from AppConfig.ready."""
+    """Register a listener, once; call it from AppConfig.ready."""
     global listeners
     if listener not in listeners:
         listeners = (*listeners, listener)
@@ -86,12 +85,12 @@ class Announcer:
 
     wire: str
     operation: str
-    error: BaseException | None = None  # to be set by who answers with an error
+    error: BaseException | None = None  # set by the code that renders an error
     began: Notice | None = None
     started: float = field(default_factory=time.perf_counter)
 
     def begins(self, actor: str = "", names: Mapping[str, str] | None = None) -> None:
-        """To be called as soon as the caller is known."""
+        """Call this as soon as the caller is known."""
         others = dict(names or {})
         self.began = Notice(
             operation=self.operation,
@@ -105,7 +104,7 @@ class Announcer:
         _tell(self.began)
 
     def ends(self, outcome: Outcome, status: int | None) -> None:
-        """Each end has its beginning, also for a caller who was refused before it was known who calls."""
+        """Every end is preceded by a start, even if the request was refused before authentication."""
         if self.began is None:
             self.begins()
             assert self.began is not None
@@ -114,13 +113,13 @@ class Announcer:
         _tell(replace(self.began, outcome=outcome, status=status, seconds=seconds, error=error))
 
     def answers(self, status: int) -> None:
-        """To be called with the status of the answer."""
+        """Call this with the status of the response."""
         self.ends(Outcome.OK if status < 400 else Outcome.REFUSED if status < 500 else Outcome.FAILED, status)
 
 
 @contextmanager
 def announcing(wire: str, operation: str) -> Iterator[Announcer]:
-    """The announcer of an operation; what is raised here ends it, too."""
+    """The announcer of an operation; an exception raised inside ends it too."""
     announcer = Announcer(wire, operation)
     try:
         yield announcer

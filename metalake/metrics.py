@@ -1,8 +1,8 @@
-"""The counters of /metrics, in a server added up over all of its processes.
+"""The registries of /metrics, summed over all processes of a server.
 
-prometheus_client writes each count to a file of the process's seat on the board, and the process that is asked adds
-them up. A new process takes the seat of one that ended and goes on with its counts, so that no count decreases and
-there are only as many files as there were processes at once.
+prometheus_client writes each process's counts to the files of its seat (metalake/shared_memory.py), and the process
+that is scraped sums them. A new process takes over the seat and counts of one that ended, so that no counter decreases
+and there are no more files than there were processes at once.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from prometheus_client.registry import Collector
 from metalake import shared_memory
 
 LOOKED_UP = CollectorRegistry()
-"""Metrics that are computed when they are asked for, without the database."""
+"""Metrics that are computed at scrape time, without the database."""
 STORED = CollectorRegistry()
-"""Metrics that are read from the database; left out while it does not answer."""
+"""Metrics that are read from the database; omitted while it does not answer."""
 NAMES = CollectorRegistry()
 """Metrics that map the ids of the others to names; only for scrapers with the token."""
 
 
 def share() -> None:
-    """Share the counts; to be called in the process that forks a server, before any module with a counter is loaded."""
+    """Share counts between processes; call it before the fork and before modules that define metrics are imported."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(shared_memory.share())
     values.ValueClass = values.MultiProcessValue(shared_memory.seat)
 
 
 def registries() -> list[Collector]:
-    """The metrics that need no database: counts, and those computed when asked for."""
+    """The metrics that need no database: counts, and those computed at scrape time."""
     folder = shared_memory.folder()
     if folder is None:
         return [REGISTRY, LOOKED_UP]
@@ -42,7 +42,7 @@ def registries() -> list[Collector]:
 
 
 class Figures(Collector):
-    """Metric families with the figures of this moment."""
+    """A collector of metric families with current values."""
 
     def __init__(self, *families: Metric) -> None:
         self.families = families

@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 
 def new_id() -> int:
-    """A 63-bit identifier, never reused: milliseconds, then 22 bits that start at random and count up."""
+    """A 63-bit id, never reused: milliseconds, then 22 bits that start at random and count up."""
     global _last
     with _lock:
         fresh = (int(time.time() * 1000) - _EPOCH_MS) << 22 | randbits(22)
@@ -56,7 +56,7 @@ class Securable(AuditInfo):
     """Anything a privilege is granted on or that has an owner; catalogs, schemas, tables and roles extend it.
 
     `lineage` is the path of ids from the metalake to the object itself, "/1/5/9", so that everything below an object
-    is one range of an index. `row_kind` is the kind of a model that has rows of one kind only.
+    is one index range. `row_kind` is set on models whose rows are all of one kind.
     """
 
     row_kind: ClassVar[Kind | None] = None
@@ -107,7 +107,7 @@ class Securable(AuditInfo):
         owner_group_id: int | None = None,
         **fields: Any,
     ) -> Self:
-        """A new row, not yet saved. Every securable is made by this method. A metalake has no parent."""
+        """A new row, not yet saved; every securable is created here. A metalake has no parent."""
         owner = {"owner_user_id": owner_user_id, "owner_group_id": owner_group_id}
         row = cls(kind=kind, name=name, creator=creator, **owner, **fields)
         row.pk = row.id  # a row of a kind refers to the securable's by its own key
@@ -115,7 +115,7 @@ class Securable(AuditInfo):
         return row
 
     def place_under(self, parent: Container | None) -> None:
-        """Set what follows from the object's kind and its parent."""
+        """Set the fields that follow from the object's kind and parent."""
         self.slot = slot_of(self.kind)
         self.parent_id = parent.id if parent else None
         self.lineage = f"{parent.lineage if parent else ''}/{self.id}"
@@ -127,7 +127,7 @@ class Securable(AuditInfo):
 
 
 def below(lineage: str, field: str = "lineage") -> Q:
-    """A filter for everything below the object of this lineage, without itself: one range of the index."""
+    """A filter for everything below the object of this lineage, itself excluded: one index range."""
     return Q(**{f"{field}__gt": f"{lineage}/", f"{field}__lt": f"{lineage}0"})
 
 
@@ -139,7 +139,7 @@ class Metalake(Securable):
 
 
 class Outbox(models.Model):
-    """Work for after a commit, written in that commit; a thread of the server or a worker drains it."""
+    """Work to do after a commit, written in that commit; a server thread or a worker drains it."""
 
     id = models.BigAutoField(primary_key=True)
     topic = models.CharField(max_length=64)
@@ -157,7 +157,7 @@ class Outbox(models.Model):
 
 
 class Shared(models.Model):
-    """A setting that all processes of this store share, with the value of the first one."""
+    """A setting that all processes of this store share; the first process sets the value."""
 
     name = models.CharField(max_length=2200, unique=True)
     value = models.CharField(max_length=64)
@@ -171,7 +171,7 @@ class Shared(models.Model):
 
 
 class Differing(models.Model):
-    """Work that a process leaves to others, since its settings differ from the store's; written every minute."""
+    """Work that a process leaves to others because its settings differ from the store's; written every minute."""
 
     process = models.CharField(max_length=255)
     work = models.CharField(max_length=64)

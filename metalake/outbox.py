@@ -1,7 +1,7 @@
-"""Draining the outbox: each row is handed to the handler of its topic, and deleted soon after that returns.
+"""Drains the outbox: each row goes to the handler of its topic, and is deleted soon after the handler returns.
 
-A drainer claims rows by moving their due time ahead while it works on them, so that the rows of one that dies are due
-again within LEASE; handlers run at least once and must be idempotent. Rows that take no time are deleted together.
+A drainer claims rows by moving their due time ahead while it works on them, so the rows of one that dies are due again
+within LEASE; handlers run at least once and must be idempotent. Rows handled quickly are deleted in one batch.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
 FULL = 2  # SQLite's number of synchronous=FULL
-TOGETHER = 0.1  # seconds in which rows are handled before they are deleted
-MOST_LEFT = 1_000  # rows left to others one by one; beyond that all rows of their topics are
+TOGETHER = 0.1  # seconds of handling before the handled rows are deleted in one batch
+MOST_LEFT = 1_000  # rows left to others individually; beyond that, whole topics are
 
 Handler = Callable[[dict[str, Any]], object]
 Unless = Callable[[], str]
-"""Returns why this process leaves a topic's rows to others; "" if it does not."""
+"""Returns why this process leaves a topic's rows to others; "" if it handles them."""
 _handlers: dict[str, Handler] = {}
 _in_order: set[str] = set()
 _unless: dict[str, Unless] = {}
-_left: dict[int, tuple[str, float]] = {}  # rows that this process leaves to others: their topic, and until when
+_left: dict[int, tuple[str, float]] = {}  # rows left to other processes: topic, and until when
 _rounds: list[Callable[[], object]] = []
 _after_some: list[Callable[[], object]] = []
 bell = Bell()
@@ -46,12 +46,12 @@ bell = Bell()
 class NotHere(Exception):
     """Raised by a handler if another process has to do the work, because of this one's settings or mounts.
 
-    Operators read the reason, so it must hold no secret.
+    Operators see the reason, so it must not contain secrets.
     """
 
 
 def handles(topic: str, handler: Handler, *, in_order: bool = False, unless: Unless | None = None) -> None:
-    """Register the handler of a topic; with `in_order`, rows wait until the one before them succeeds.
+    """Register the handler of a topic; with `in_order`, rows wait until the previous one succeeds.
 
     While `unless` returns a reason, this process takes no rows of the topic.
     """
@@ -68,7 +68,7 @@ def every_round(*jobs: Callable[[], object]) -> None:
 
 
 def after_some(job: Callable[[], object]) -> None:
-    """Register a job for after some rows were handled and before they are deleted; it must not fail."""
+    """Register a job that runs after some rows were handled and before they are deleted; it must not fail."""
     if job not in _after_some:
         _after_some.append(job)
 
@@ -79,7 +79,7 @@ def do_round() -> None:
         try:
             job()
         except Exception:
-            log.exception("%s failed; it is done again in the next round", getattr(job, "__qualname__", job))
+            log.exception("%s failed; it is retried in the next round", getattr(job, "__qualname__", job))
 
 
 def wake_after_commit() -> None:
@@ -88,7 +88,7 @@ def wake_after_commit() -> None:
 
 
 def drain() -> int:
-    """Handle every due row; returns how many succeeded. Rows that failed stay, to be tried again later."""
+    """Handle every due row; returns how many succeeded. Rows that failed stay and are retried later."""
     handled = 0
     while rows := _claim():
         with _leased(rows):
@@ -97,7 +97,7 @@ def drain() -> int:
 
 
 def _handle_each(rows: list[Outbox]) -> int:
-    """Handle claimed rows; each stays in the list, and so its claim is renewed, until it is deleted or left."""
+    """Handle claimed rows; each stays in the list, which renews its claim, until it is deleted or left."""
     handled: list[Outbox] = []
     count, since = 0, time.monotonic()
     for row in [*rows]:
@@ -118,43 +118,43 @@ def _handle_each(rows: list[Outbox]) -> int:
 
 
 def _delete(handled: list[Outbox], rows: list[Outbox]) -> None:
-    """Delete rows that were handled, and empty their list. If a power cut undoes that, they are handled once more."""
+    """Delete handled rows, and empty their list. If a power cut undoes that, they are handled once more."""
     if not handled:
         return
     for job in _after_some:
         job()
-    with _unhurried():
+    with _async_commit():
         Outbox.objects.filter(pk__in=[row.pk for row in handled]).delete()
     rows[:] = [row for row in rows if row not in handled]
     handled.clear()
 
 
 @contextmanager
-def _unhurried() -> Iterator[None]:
-    """A transaction that does not wait for the disk: a power cut may undo it, a killed process does not.
+def _async_commit() -> Iterator[None]:
+    """A transaction whose commit does not wait for the disk: a power cut may undo it, a killed process does not.
 
-    Those that come after it, and wait, bring it to the disk with them.
+    The next synchronous commit flushes it too.
     """
-    hurried = _hurries_on_sqlite()
-    if hurried:
-        _say("PRAGMA synchronous=NORMAL")  # with a WAL, its commits are synced by the next one that is (sqlite.org)
+    is_synchronous = _is_synchronous_sqlite()
+    if is_synchronous:
+        _execute("PRAGMA synchronous=NORMAL")  # with a WAL, the next synced commit syncs it (sqlite.org)
     try:
         with transaction.atomic():
             if connection.vendor == "postgresql":
-                _say("SET LOCAL synchronous_commit = off")
+                _execute("SET LOCAL synchronous_commit = off")
             yield
     finally:
-        if hurried:
-            _say("PRAGMA synchronous=FULL")
+        if is_synchronous:
+            _execute("PRAGMA synchronous=FULL")
 
 
-def _hurries_on_sqlite() -> bool:
-    """Whether the commit of a transaction that begins now would wait for the disk, and it is SQLite's."""
-    return connection.vendor == "sqlite" and not connection.in_atomic_block and _say("PRAGMA synchronous") == FULL
+def _is_synchronous_sqlite() -> bool:
+    """Whether this is SQLite, and a transaction that begins now would wait for the disk at its commit."""
+    return connection.vendor == "sqlite" and not connection.in_atomic_block and _execute("PRAGMA synchronous") == FULL
 
 
-def _say(statement: str) -> object:
-    """What the statement answers, if anything."""
+def _execute(statement: str) -> object:
+    """The first value that the statement returns, if any."""
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchone()[0] if cursor.description else None
@@ -163,9 +163,9 @@ def _say(statement: str) -> object:
 def _claim() -> list[Outbox]:
     now = timezone.now()
     if not Outbox.objects.filter(due_at__lte=now).exists():
-        return []  # without a place among the writers
+        return []  # without queueing for the write lock
     topics, some = _left_to_others()
-    with _unhurried():
+    with _async_commit():
         topics += _blocked(now, _in_order.difference(topics))
         due = Outbox.objects.filter(due_at__lte=now).exclude(Q(topic__in=topics) | some).order_by("id")
         if connection.features.has_select_for_update_skip_locked:
@@ -176,9 +176,9 @@ def _claim() -> list[Outbox]:
 
 
 def _blocked(now: datetime, among: Iterable[str]) -> list[str]:
-    """The topics with an order whose first row another drainer has, or failed and is not due yet.
+    """The ordered topics whose first row is claimed by another drainer, or failed and is not due yet.
 
-    To be called in the transaction of the claim.
+    Call it in the transaction of the claim.
     """
     blocked = []
     for topic in sorted(among):
@@ -195,16 +195,16 @@ def _blocked(now: datetime, among: Iterable[str]) -> list[str]:
 
 
 def _give_back(rows: list[Outbox], topic: str) -> None:
-    """Make the rows behind one that failed due at once; the failed row itself blocks them."""
-    behind = [row for row in rows if row.topic == topic]
+    """Make the rows after a failed one due at once; the failed row itself blocks them."""
+    later = [row for row in rows if row.topic == topic]
     rows[:] = [row for row in rows if row.topic != topic]
-    Outbox.objects.filter(pk__in=[row.pk for row in behind]).update(due_at=timezone.now())
+    Outbox.objects.filter(pk__in=[row.pk for row in later]).update(due_at=timezone.now())
 
 
 def _left_to_others() -> tuple[list[str], Q]:
-    """The topics and the rows that this process leaves to others.
+    """The topics and rows that this process leaves to others.
 
-    A row without `attempts`, as an operator resets it, is tried here again.
+    A row whose `attempts` an operator reset to 0 is tried here again.
     """
     for pk, (_, until) in list(_left.items()):
         if until < time.monotonic():
@@ -240,8 +240,8 @@ def _handle(row: Outbox) -> bool:
     try:
         _handlers[row.topic](row.payload)
     except Exception as failure:
-        shown = None if isinstance(failure, (MetalakeError, NotHere)) else failure  # a message without a traceback
-        log.error("outbox row %s (%s) stays and is tried again: %s", row.pk, row.topic, _why(failure), exc_info=shown)
+        trace = None if isinstance(failure, (MetalakeError, NotHere)) else failure  # our errors need no traceback
+        log.error("outbox row %s (%s) failed and is retried: %s", row.pk, row.topic, _why(failure), exc_info=trace)
         delay = min(timedelta(seconds=2 ** min(row.attempts, 10)), MAX_BACKOFF)
         if isinstance(failure, NotHere):
             _left[row.pk] = row.topic, time.monotonic() + delay.total_seconds()
@@ -254,7 +254,7 @@ def _handle(row: Outbox) -> bool:
 
 
 def _why(failure: Exception) -> str:
-    """A failure's text for operators: messages of our own errors hold no secret, those of others may."""
+    """A failure's text for operators: our own messages contain no secrets, those of others may."""
     if isinstance(failure, MetalakeError):
         return failure.message
     if isinstance(failure, NotHere):

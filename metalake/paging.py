@@ -1,4 +1,4 @@
-"""Pages of an answer: a token holds where the last page ended, signed for the caller and the question."""
+"""Pagination: a page token holds where the last page ended, signed for the caller and the request."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ T = TypeVar("T")
 
 
 class Page:
-    """One page of an answer; `after` is where the page before it ended, empty for the first.
+    """One page of a list; `after` is where the previous page ended, "" for the first.
 
-    `asked` is the wire, the caller and all that the answer depends on: a token is valid only for the same ones.
-    Raises Invalid for a token of another question or another caller, or one that this server did not sign.
+    `scope` is the wire, the caller and everything the list depends on: a token is valid only for the same scope.
+    Raises Invalid for a token of another scope, or one that this server did not sign.
     """
 
-    def __init__(self, size: int, token: str | None, *asked: str | int | None) -> None:
+    def __init__(self, size: int, token: str | None, *scope: str | int | None) -> None:
         self.size = size
-        self._signer = Signer(salt="page " + orjson.dumps(asked).decode())
+        self._signer = Signer(salt="page " + orjson.dumps(scope).decode())
         self.after = self._read(token) if token else ""
 
     def cut(self, items: Iterable[T], place: Callable[[T], str]) -> tuple[list[T], str | None]:
-        """The items of the page, and the token of the next page if there is one; `items` begin after `after`."""
+        """The items of the page, and the token of the next page if there is one; `items` start after `after`."""
         some = list(islice(items, self.size + 1))
         if len(some) <= self.size:
             return some, None
@@ -42,7 +42,7 @@ class Page:
         try:
             return str(self._signer.unsign_object(token))
         except (BadSignature, ValueError):
-            raise Invalid("The pageToken is not of this question; begin again without it.") from None
+            raise Invalid("The pageToken belongs to another request; start again without it.") from None
 
 
 def read_size(name: str, given: str | None, default: int, at_most: int | None = None) -> int:

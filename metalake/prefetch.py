@@ -1,6 +1,6 @@
-"""What a request's first statement read beside its caller, for the look-up of the same object that follows.
+"""Prefetch: a request's first statement reads its object with its caller, for the lookup that follows.
 
-A transaction forgets it before it checks rights, so that nothing that was read outside decides inside.
+A transaction forgets it before it checks rights, so that no decision inside rests on a read outside.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _here = threading.local()
 
 
 class ReadAhead:
-    """A context in which this thread's next look-up of an address is answered by what was read of it a moment ago.
+    """A context in which this thread's next lookup of an address uses the prefetched object.
 
-    With `again`, so is the one after it. What was read of a leaf answers for its schema, too, any number of times.
+    With `again`, so does the one after it. A prefetched leaf also serves lookups of its schema, any number of times.
     """
 
     def __init__(self, address: Address, located: Located | None, *, again: bool = False) -> None:
@@ -30,9 +30,9 @@ class ReadAhead:
 
 
 def take(address: Address) -> ReadAhead | None:
-    """What was read ahead of this address, if anything: a missing object as well as one that exists, with its nearest.
+    """The prefetched result for this address, if any: an object, or the nearest one above a missing one.
 
-    Both take as many statements then, so that nobody learns from the time which of them is hidden.
+    Both cost the same statements, so that response times do not reveal hidden objects.
     """
     ahead: ReadAhead | None = getattr(_here, "ahead", None)
     if ahead is None:
@@ -40,11 +40,11 @@ def take(address: Address) -> ReadAhead | None:
     if ahead.address == address:
         _here.ahead = ReadAhead(address, ahead.located) if ahead.again else None
         return ahead
-    return _home_in(ahead, address)
+    return _schema_of(ahead, address)
 
 
-def _home_in(ahead: ReadAhead, address: Address) -> ReadAhead | None:
-    """What is known of the schema of the leaf that was read ahead, if that is what the address leads to."""
+def _schema_of(ahead: ReadAhead, address: Address) -> ReadAhead | None:
+    """The schema of the prefetched leaf, if that is what the address names."""
     if ahead.address.leaf is None or ahead.address.of_schema() != address:
         return None
     located = ahead.located

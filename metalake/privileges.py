@@ -1,4 +1,4 @@
-"""Every privilege; what each may be granted on is declared with the kinds of objects (metalake/kinds.py).
+"""All privileges; metalake/kinds.py declares which kinds each can be granted on.
 
 Source: Gravitino's documented access control.
 """
@@ -14,7 +14,7 @@ class Effect(StrEnum):
 
 
 class Privilege(StrEnum):
-    """A verb that can be granted; the order is stored nowhere, bits are per process."""
+    """A privilege that can be granted; the order is not stored anywhere, bits are per process."""
 
     CREATE_CATALOG = "create_catalog"
     USE_CATALOG = "use_catalog"

@@ -1,4 +1,4 @@
-"""The files of the server itself: no catalog may use a place with one, and no deletion of ours removes one.
+"""The server's own files: no catalog may use a folder that contains one, and no purge deletes one.
 
 They are protected wherever an operator puts them, not only in the home folder.
 """
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from metalake.errors import Invalid
 
-# SQLite's files beside a database (sqlite.org/tempfiles.html), and the locks of preparing and of serving it.
+# SQLite's files next to a database (sqlite.org/tempfiles.html), and the lock files for migrating and serving it.
 BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock", ".server")
 IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock", "jobs")
 
@@ -33,7 +33,7 @@ def protected_files() -> frozenset[str]:
 
 
 def _store(store: Mapping[str, Any]) -> list[str]:
-    """The file of a SQLite store, if it is one in a file."""
+    """The file of a SQLite database, unless it is in memory."""
     name = os.fspath(store["NAME"] or "")
     if "sqlite" not in store["ENGINE"] or ":memory:" in name or "mode=memory" in name:
         return []
@@ -65,9 +65,9 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def require_apart(folders: Iterable[str], written_to: Iterable[str | os.PathLike[str]]) -> None:
-    """Raise Invalid unless programs of jobs lie in folders where neither the server nor its users write.
+    """Raise Invalid unless job programs are in folders that neither the server nor its users write to.
 
-    `written_to` are paths, and URLs of which those of files count.
+    `written_to` are paths and URLs; only file: URLs count.
     """
     others = [path for place in written_to if (path := _local_path(os.fspath(place)))]
     for folder in folders:

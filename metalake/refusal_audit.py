@@ -1,9 +1,8 @@
-"""Writes refusals to the audit in a way that no caller can flood.
+"""Audits refusals, rate-limited so that no caller can flood the audit.
 
-The first ROWS different refusals of a caller in a minute are written as a row each, at once; the number of further
-ones is one row when the minute is over. Failed sign-ins are one row a minute, with their numbers by account and
-address. All processes of a server count on its board, so the bounds hold for them together, and what a killed
-process had counted is written by the others.
+The first ROWS distinct refusals of a caller in a minute get a row each, at once; the number of further ones is one row
+when the minute is over. Failed sign-ins get one row a minute, with counts by account and address. All processes of a
+server count in shared memory, so the limits hold for all of them, and the others write what a killed process counted.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ log = logging.getLogger(__name__)
 
 MINUTE = 60.0  # seconds
 ROWS = 20
-CALLERS = 1000  # counted separately in a minute; further ones are counted together
+CALLERS = 1000  # counted individually in a minute; further ones are counted together
 NAMED = 20  # accounts and addresses that a row of failed sign-ins names
 MAX_TEXT = 1024  # bytes of a text that a caller wrote
 LONGEST_NAME = 255  # the size of the audit's column
 WAITING = 1000  # rows that wait for the database
-BRIEFLY = 1.0  # seconds
+BRIEFLY = 1.0  # seconds to wait for SQLite's writer
 OTHERS = "others"
 
 clock = time.monotonic
@@ -49,25 +48,25 @@ _sign_ins = shared_memory.Notes("failed sign-ins")  # those of this minute
 _unwritten = shared_memory.Notes("refusals untold")  # rows that are not in the database yet
 
 
-def refused(actor: str, asked: str, refusal: Forbidden, metalake: str | None = None) -> None:
-    """Record that a caller was refused `asked`, a verb and a path, in a transaction of its own.
+def refused(actor: str, request: str, refusal: Forbidden, metalake: str | None = None) -> None:
+    """Audit that a caller was refused `request`, a verb and a path, in a transaction of its own.
 
-    `metalake` is the name in the path. Raises only BeginAgain, in a short read: it may have to wait for a writer. Other
-    failures are logged, so that the answer does not fail with them.
+    `metalake` is the name in the path. Raises only BeginAgain, in a short read, since it may wait for a writer. Other
+    failures are logged, so that the response does not fail because of them.
     """
     may_block()
     details = {"why": shortened(refusal.message)}
-    event = _event("access.refused", actor, shortened(asked), details, kind=refusal.kind or "")
-    what = hashlib.sha256(f"{asked}\0{refusal.message}".encode(errors="surrogatepass")).hexdigest()[:32]
+    event = _event("access.refused", actor, shortened(request), details, kind=refusal.kind or "")
+    what = hashlib.sha256(f"{request}\0{refusal.message}".encode(errors="surrogatepass")).hexdigest()[:32]
     try:
         if _is_a_row(event.actor, what) and not _note([event], metalake):
             _is_a_row(event.actor, what)  # the row could not be written, so it is counted
     except shared_memory.Unavailable:
-        log.exception("a refusal could not be noted")
+        log.exception("a refusal could not be audited")
 
 
 def _is_a_row(caller: str, what: str) -> bool:
-    """Whether the refusal is written as a row at once; else it is counted."""
+    """Whether the refusal gets a row at once; otherwise it is counted."""
     with shared_memory.turn():
         name = _digest(caller)
         if name not in _minutes and len(_minutes) >= CALLERS:
@@ -87,9 +86,9 @@ def _is_a_row(caller: str, what: str) -> bool:
 
 
 def sign_in(account: str | None, address: str, *, tried: bool) -> None:
-    """Count a sign-in that failed, or was refused untried; `account` is None if no account has that name.
+    """Count a sign-in that failed, or that was throttled (not `tried`); `account` is None if there is no such account.
 
-    Names without an account are only counted, since one may be a password typed by mistake. Never raises.
+    Unknown names are only counted, since one may be a password typed by mistake. Never raises.
     """
     try:
         with shared_memory.turn():
@@ -110,18 +109,18 @@ def sign_in(account: str | None, address: str, *, tried: bool) -> None:
 
 
 def flush(*, everything: bool = False) -> None:
-    """Write the rows of the minutes that are over, or of all; the processes of a server do so each second."""
+    """Write the rows of the minutes that are over, or of all; each process of a server calls this every second."""
     try:
         events = _take(everything)
         if events and not _note(events):
             with shared_memory.turn():
                 _store(events)
     except shared_memory.Unavailable:
-        log.exception("what was refused could not be told")
+        log.exception("counted refusals could not be written")
 
 
 def _take(everything: bool) -> list[Event]:
-    """Remove the events that are to be written from the board and return them."""
+    """Remove the events to write from shared memory and return them."""
 
     def over() -> list[tuple[shared_memory.Notes, str, dict[str, Any]]]:
         begun = [(notes, name, each) for notes in (_minutes, _sign_ins) for name, each in notes.everything().items()]
@@ -139,7 +138,7 @@ def _take(everything: bool) -> list[Event]:
 
 
 def _rest(begun: dict[str, Any]) -> list[Event]:
-    """The event with the counts of a minute, if it counted anything."""
+    """The event with a minute's counts, if there are any."""
     if "more" not in begun:
         details = {name: value for name, value in begun.items() if name != "ends"}
         return [_event("sign_in.refused", "", f"{begun['wrong'] + begun['notTried']} sign-ins", details, kind="user")]
@@ -154,7 +153,7 @@ def _begun(**counts: Any) -> dict[str, Any]:
 
 
 def _store(events: list[Event]) -> None:
-    """Put events on the board, for the next flush."""
+    """Keep events in shared memory, for the next flush."""
     for event in events[: WAITING - len(_unwritten)]:
         _unwritten[f"{event.at.isoformat()} {uuid4()}"] = event.as_json()
 
@@ -174,7 +173,7 @@ def forget() -> None:
 
 
 def shortened(text: str) -> str:
-    """The text, or its first KEPT bytes and a hash of the rest."""
+    """The text, or its first MAX_TEXT bytes and a hash of the rest."""
     raw = text.encode(errors="surrogatepass")
     if len(raw) <= MAX_TEXT:
         return text
@@ -205,14 +204,14 @@ def _note(events: list[Event], metalake: str | None = None) -> bool:
             id = metalake and Metalake.objects.filter(name=metalake).values_list("pk", flat=True).first()
             record(*(replace(event, metalake_id=id or None) for event in events))
     except DatabaseError:
-        log.exception("refusals could not be noted")
+        log.exception("refusals could not be audited")
         return False
     return True
 
 
 @contextmanager
 def _briefly() -> Iterator[None]:
-    """On SQLite, wait at most BRIEFLY for the one writer, since the caller who was refused waits meanwhile."""
+    """On SQLite, wait at most BRIEFLY for the write lock: the refused caller waits meanwhile."""
     store = connections[DEFAULT_DB_ALIAS]
     if not isinstance(store, DatabaseWrapper) or store.in_atomic_block:
         yield

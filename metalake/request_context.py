@@ -1,4 +1,4 @@
-"""Context variables of a request: its id, for logs, events and audit rows, its client's address, and its door."""
+"""Context variables of a request: its id (for logs, events and audit rows), client address, wire and engine."""
 
 import contextvars
 import os
@@ -14,14 +14,14 @@ address: contextvars.ContextVar[str] = contextvars.ContextVar("address", default
 
 
 def this_process() -> str:
-    """The host and the id of this process, as rows name it."""
+    """The host and id of this process, as stored in rows."""
     return f"{socket.gethostname()[:80]} {os.getpid()}"
 
 
 class Door(NamedTuple):
-    """The way a request came in: its wire ("native", "iceberg", "page" or "worker") and the engine that sent it.
+    """How a request came in: its wire ("native", "iceberg", "page" or "worker") and the engine that sent it.
 
-    `asked` are the questions that it has put to the evaluator; None where it can only put one.
+    `asked` are the permission checks that it has made so far; None where it can only make one.
     """
 
     wire: str
@@ -35,7 +35,7 @@ door: contextvars.ContextVar[Door] = contextvars.ContextVar("door", default=NO_R
 
 @contextmanager
 def for_request(asked: str) -> Iterator[None]:
-    """A context for work for the request of this id: done later, by another process, or by the request itself."""
+    """A context for work on behalf of the request with this id: later, in another process, or in the request itself."""
     is_itself = bool(asked) and request_id.get() == asked
     came_by = door.set(door.get() if is_itself else Door("worker", "", set()))
     token = request_id.set(asked)

@@ -1,6 +1,6 @@
-"""The target of a request: its path as it was sent, and its host.
+"""The request target: the path as sent, and the host.
 
-Source: RFC 9112, sections 3.2 (request target) and 3.2.2 (an absolute one stands for the Host header, too).
+Source: RFC 9112, sections 3.2 (request target) and 3.2.2 (absolute form, which overrides the Host header).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from metalake.errors import Invalid
 from metalake.wire import quote
 
 WIRES = frozenset({"api", "iceberg", "configs", "health", "metrics"})
-WIRE_NAMES = {"api": "native", "iceberg": "iceberg"}  # of those that objects are asked for by
-# Paths that load balancers, Kubernetes and Prometheus request by the address of one machine.
+WIRE_NAMES = {"api": "native", "iceberg": "iceberg"}  # of those that serve objects
+# Paths that load balancers, Kubernetes and Prometheus request by a node's address.
 PROBED = frozenset({"health", "metrics"})
 
 PAGES = frozenset(
@@ -33,13 +33,13 @@ _ABSOLUTE = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
 
 
 def wire_of(path: str) -> str:
-    """ "api", "iceberg" and the like; "page" for everything people look at."""
+    """ "api", "iceberg" and the like; "page" for everything else."""
     first = path.removeprefix("/").partition("/")[0]
     return first if first in WIRES else "page"
 
 
 def parse_prefix(given: str) -> str:
-    """The path below which clients find this server, as /metalake; "" is the root. Raises Invalid."""
+    """The path prefix that clients find this server under, such as /metalake; "" is the root. Raises Invalid."""
     if given in ("", "/"):
         return ""
     if not _PREFIX.fullmatch(given) or given.split("/")[1] in WIRES | PAGES:
@@ -51,7 +51,7 @@ def parse_prefix(given: str) -> str:
 
 
 def without_prefix(target: bytes, prefix: bytes) -> bytes:
-    """The target of a request as it is at the root: proxies may take METALAKE_PATH_PREFIX away or leave it."""
+    """The target without the prefix: proxies may strip METALAKE_PATH_PREFIX or leave it."""
     absolute = _ABSOLUTE.match(target.decode("latin-1"))
     host, path = target[: absolute.end() if absolute else 0], target[absolute.end() if absolute else 0 :]
     rest = path[len(prefix) :]
@@ -61,16 +61,15 @@ def without_prefix(target: bytes, prefix: bytes) -> bytes:
 
 
 def path_in(target: str) -> str:
-    """The path of a request target, as it was sent; the target may be an absolute URL."""
+    """The path of a request target, as sent; the target may be an absolute URL."""
     absolute = _ABSOLUTE.match(target)
     return target[absolute.end() if absolute else 0 :].partition("?")[0]
 
 
 def read_target(meta: dict[str, Any]) -> str:
-    """The path as it was sent, still encoded; a path that the server has decoded is encoded again, which loses %2F.
+    """The path as sent, still encoded. If the WSGI server only gives the decoded path, it is encoded, losing %2F.
 
-    The host of an absolute target replaces the Host header. Raises Invalid for any other target that is no path from
-    the root.
+    The host of an absolute target replaces the Host header. Raises Invalid for a target that is not an absolute path.
     """
     target = meta.get("RAW_URI") or meta.get("REQUEST_URI")
     if not target:
@@ -86,17 +85,17 @@ def read_target(meta: dict[str, Any]) -> str:
 
 
 def require_one_wire(sent: str, decoded: str) -> None:
-    """Raises Invalid if a path leads to another wire once it is decoded, so that no check is made for the wrong one."""
+    """Raises Invalid if decoding a path leads to another wire, whose checks would be skipped."""
     if wire_of(sent) != wire_of(decoded):
         raise Invalid("The first part of this path is written without percent signs.")
 
 
 def require_host(meta: dict[str, Any], wire: str) -> None:
-    """Raises Invalid if the Host is none of ours: another site could let its own name point here, and its pages would
-    reach this server with the browser's credentials.
+    """Raises Invalid if the Host is not one of ours: with DNS rebinding, another site's pages would reach this server
+    with the browser's credentials.
 
-    Such a site has a name, so probes may use any address. A request without a Host, which no browser sends, counts as
-    one to the address that it came to.
+    That takes a name, so probes may use any address. A request without a Host, which no browser sends, counts as sent
+    to the address it arrived at.
     """
     host = meta["HTTP_HOST"] if "HTTP_HOST" in meta else in_url(meta["SERVER_NAME"])
     domain = _domain_in(host)
@@ -118,7 +117,7 @@ def _is_ours(domain: str, allowed: tuple[str, ...]) -> bool:
 
 
 def in_url(host: str) -> str:
-    """A host as URLs and the Host header write it: IPv6 addresses in brackets."""
+    """A host as in URLs and the Host header: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
@@ -143,7 +142,7 @@ def is_private(url: str) -> bool:
 
 
 def decode(raw: str, *, form: bool = False) -> str:
-    """One path segment, decoded once. `form` reads + as a space, as the Iceberg clients write it."""
+    """One path segment, decoded once. With `form`, + is a space, as Iceberg's clients encode it. Raises Invalid."""
     if raw.isascii() and raw.isalnum():
         return raw
     try:

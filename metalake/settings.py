@@ -1,4 +1,4 @@
-"""Settings, all from the environment; the defaults need no service at all (docs/operations.md lists every variable)."""
+"""Settings, all from the environment; the defaults need no other service (docs/operations.md lists every variable)."""
 
 import os
 import secrets
@@ -56,18 +56,18 @@ METALAKE_SHARED_SYSTEMS = tuple(env.list("METALAKE_SHARED_SYSTEMS", default=[]))
 METALAKE_EVENT_LOG = env.str("METALAKE_EVENT_LOG", "")
 METALAKE_JOB_PATHS = tuple(env.list("METALAKE_JOB_PATHS", default=[]))
 METALAKE_JOB_ENVIRONMENT = tuple(env.list("METALAKE_JOB_ENVIRONMENT", default=[]))
-METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # by which jobs reach the server
-METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # runs at once, of a server or a worker
+METALAKE_JOB_URL = env.str("METALAKE_JOB_URL", "")  # where jobs reach the server
+METALAKE_JOBS = env.int("METALAKE_JOBS", 2)  # concurrent runs of a server or a worker
 _OF_ONE = 0 if METALAKE_BROKER_URL else max(1, METALAKE_JOBS - 1)
 METALAKE_JOBS_PER_METALAKE = max(0, env.int("METALAKE_JOBS_PER_METALAKE", _OF_ONE))  # on all nodes; 0: no limit
 METALAKE_JOB_MEMORY = env.int("METALAKE_JOB_MEMORY", 4 * 1024 * 1024 * 1024)  # of all processes of a run
-METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes that are kept of what a run writes
-METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # for which a run is kept once it has ended
+METALAKE_JOB_LOG = env.int("METALAKE_JOB_LOG", 1024 * 1024)  # bytes of a run's output that are kept
+METALAKE_JOB_DAYS = env.int("METALAKE_JOB_DAYS", 30)  # retention of finished runs
 METALAKE_SPARK_SUBMIT = env.str("METALAKE_SPARK_SUBMIT", "")
 METALAKE_SPARK_JARS = tuple(env.list("METALAKE_SPARK_JARS", default=[]))  # of built-in jobs, Iceberg's runtime
 METALAKE_SPARK_MASTER = env.str("METALAKE_SPARK_MASTER", "local[*]")
 METALAKE_SPOOL = env.str("METALAKE_SPOOL", "")  # a folder that built-in jobs share with executors elsewhere
-METALAKE_KEY_FILE = env.str("METALAKE_KEY_FILE", "")  # by which those open secrets (pipelines/sealed_secrets.py)
+METALAKE_KEY_FILE = env.str("METALAKE_KEY_FILE", "")  # with which they open secrets (pipelines/sealed_secrets.py)
 METALAKE_LISTENERS = tuple(env.list("METALAKE_LISTENERS", default=[]))
 METALAKE_PROVIDERS = env.dict("METALAKE_PROVIDERS", default={})  # additional ones, name=module:Class
 METALAKE_MAX_BODY = env.int("METALAKE_MAX_BODY", 2 * 1024 * 1024)
@@ -75,11 +75,11 @@ METALAKE_MAX_COMMIT_BODY = env.int("METALAKE_MAX_COMMIT_BODY", 16 * 1024 * 1024)
 METALAKE_MAX_PLAN_BODY = env.int("METALAKE_MAX_PLAN_BODY", 10 * 1024 * 1024)
 METALAKE_MAX_BODY_VALUES = env.int("METALAKE_MAX_BODY_VALUES", 200_000)
 METALAKE_MAX_PLAN_VALUES = env.int("METALAKE_MAX_PLAN_VALUES", 250_000)
-METALAKE_MAX_ANSWER = env.int("METALAKE_MAX_ANSWER", 16 * 1024 * 1024)  # of a metastore, Glue, STS or S3's lists
+METALAKE_MAX_ANSWER = env.int("METALAKE_MAX_ANSWER", 16 * 1024 * 1024)  # bytes from a metastore, Glue, STS, S3 lists
 METALAKE_METRICS_TOKEN = env.str("METALAKE_METRICS_TOKEN", "")
 METALAKE_MIN_FREE = env.int("METALAKE_MIN_FREE", 256 * 1024 * 1024)
-METALAKE_USE_DAYS = max(0, env.int("METALAKE_USE_DAYS", 90))  # for which the record of use is kept; 0: none is made
-METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", METALAKE_PROCESSES * 32 * 1024 * 1024)  # of the server
+METALAKE_USE_DAYS = max(0, env.int("METALAKE_USE_DAYS", 90))  # retention of the usage record; 0: none is written
+METALAKE_METADATA_CACHE = env.int("METALAKE_METADATA_CACHE", METALAKE_PROCESSES * 32 * 1024 * 1024)  # of all processes
 
 
 def refuse(message: str) -> None:
@@ -88,7 +88,7 @@ def refuse(message: str) -> None:
 
 @contextmanager
 def checking(setting: str) -> Iterator[None]:
-    """Refuse to start, naming the setting, for what is Invalid."""
+    """Turn Invalid into a refusal to start that names the setting."""
     try:
         yield
     except Invalid as bad:
@@ -110,7 +110,7 @@ def seconds(name: str, default: float, least: float = 0.001) -> float:
 
 
 METALAKE_JOB_TIMEOUT = seconds("METALAKE_JOB_TIMEOUT", 24 * 3600, least=1)  # for one run
-METALAKE_SQL_TIMEOUT = seconds("METALAKE_SQL_TIMEOUT", 4)  # for reading the SQL of one view, in all its dialects
+METALAKE_SQL_TIMEOUT = seconds("METALAKE_SQL_TIMEOUT", 4)  # for parsing the SQL of one view, in all its dialects
 
 with checking("METALAKE_SCHEMA_SEPARATOR"):
     check_separator(METALAKE_SCHEMA_SEPARATOR, METALAKE_SEPARATOR_POLICY)
@@ -118,7 +118,7 @@ METALAKE_SEPARATOR_POLICY = SeparatorPolicy(METALAKE_SEPARATOR_POLICY)
 
 LOOPBACK = ["127.0.0.0/8", "::1"] if is_loopback(METALAKE_HOST) else []  # a server on loopback connects there
 METALAKE_REMOTE_ALLOW = tuple(env.list("METALAKE_REMOTE_ALLOW", default=LOOPBACK))
-METALAKE_OWN_IDENTITY = tuple(env.list("METALAKE_OWN_IDENTITY", default=[]))  # what the server's cloud identity is for
+METALAKE_OWN_IDENTITY = tuple(env.list("METALAKE_OWN_IDENTITY", default=[]))  # what may use the server's cloud identity
 with checking("METALAKE_REMOTE_ALLOW"):
     parse_allowed(METALAKE_REMOTE_ALLOW)
 with checking("METALAKE_OWN_IDENTITY"):
@@ -198,7 +198,7 @@ METALAKE_OAUTH_ISSUERS = (
 
 
 def secret_key() -> str:
-    """The key of this installation, made once and stored beside its data."""
+    """The key of this installation, generated once and stored with its data."""
     if given := env.str("METALAKE_SECRET_KEY", ""):
         return given
     path = METALAKE_HOME / "secret_key"
@@ -267,10 +267,10 @@ _default = DATABASES["default"]
 
 
 def keep_private(store: Path) -> None:
-    """Make a SQLite store, and SQLite's files beside it, readable only by the server's account.
+    """Make a SQLite store, and SQLite's files next to it, readable only by the server's account.
 
-    SQLite gives the files beside a store the store's mode, so a new store is made here, before it is opened. Files of
-    another account stay as they are, and `serve` warns about them.
+    SQLite gives those files the store's mode, so a new store is created here, before it is opened. Files of another
+    account stay as they are, and `serve` warns about them.
     """
     with suppress(OSError):
         os.close(os.open(store, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -322,7 +322,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = max(METALAKE_MAX_BODY, METALAKE_MAX_COMMIT_BODY, M
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
-FORCE_SCRIPT_NAME = METALAKE_PATH_PREFIX or None  # what Django puts before the paths that it writes
+FORCE_SCRIPT_NAME = METALAKE_PATH_PREFIX or None  # the prefix of the URLs that Django generates
 STATIC_URL = f"{METALAKE_PATH_PREFIX}/static/"
 SPECTACULAR_SETTINGS["SERVERS"] = [{"url": METALAKE_PATH_PREFIX}] if METALAKE_PATH_PREFIX else []
 STATIC_ROOT = METALAKE_HOME / "static"

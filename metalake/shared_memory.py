@@ -1,9 +1,9 @@
-"""State that the processes of one server share beside the database: notes, and limited numbers of places.
+"""State shared by the processes of one server outside the database: notes (a key-value store) and places (semaphores).
 
 A server calls `share()` before it forks. Its board is a SQLite file in a private folder in memory, and locks on single
-bytes of a file beside it. If a process is killed, every note is as after the last whole turn, and its places are free,
-since the kernel releases its locks. Any other process has a board of its own. A note takes 10 us to read and 30 us to
-write, a place 3 us: too much for what most requests do.
+bytes of another file. If a process is killed, the notes are as of the last committed transaction, and its places are
+free, since the kernel releases its locks. Any other process has a board of its own. A note takes 10 us to read and
+30 us to write, a place 3 us: too much for the hot path.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from typing import Any
 Unavailable = sqlite3.Error
 """Raised if the board cannot be used; callers that only count go on without it."""
 
-PATIENCE = 0.2  # seconds to wait for a turn; a turn takes microseconds, so one that lasts longer is stuck
-AGAIN = 0.02  # seconds between two looks for a place that another process may have left
-ROOM = 32 * 1024 * 1024  # free bytes that a folder for a board needs
-MOST = 256  # places with one name
+PATIENCE = 0.2  # seconds to wait for a transaction; one takes microseconds, so a longer one is stuck
+AGAIN = 0.02  # seconds between polls for a place that another process may have released
+ROOM = 32 * 1024 * 1024  # free bytes that the folder of a board needs
+MOST = 256  # places of one name
 PREFIX = "metalake-board-"
 HOMES = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 (a private folder in it); in memory if possible
 
 
 class Board:
-    """A board in a folder that all processes of a server know, or in the memory of this process alone."""
+    """A board in a folder shared by all processes of a server, or in the memory of this process."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class Board:
 
     @contextmanager
     def turn(self) -> Iterator[sqlite3.Connection]:
-        """A transaction, one at a time in the whole server; a turn within a turn is a part of it."""
+        """A transaction, one at a time in the whole server; a nested one joins the outer one."""
         with self._turn:
             connection = self._connected()
             if self._in_turn:
@@ -131,14 +131,14 @@ class Board:
         return True
 
     def _file(self) -> int:
-        """The file of locks, opened once and never closed: closing any descriptor releases all locks of the process."""
+        """The lock file, opened once and never closed: closing any descriptor releases all locks of the process."""
         if self._locks is None:
             assert self.folder is not None
             self._locks = os.open(self.folder / "places", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return self._locks
 
     def seat(self) -> int:
-        """This process's number among those that run; numbers of processes that have ended are used again."""
+        """This process's number among the running ones; the numbers of ended processes are reused."""
         with self.left:
             if self._seat is None:
                 number = self.take("seats", MOST)
@@ -156,7 +156,7 @@ _board = Board()
 
 
 def turn() -> Any:
-    """A context in which reads and writes of notes are one transaction."""
+    """A transaction over notes, as a context manager."""
     return _board.turn()
 
 
@@ -185,7 +185,7 @@ class Notes(MutableMapping[str, Any]):
         self.set_all({name: value})
 
     def set_all(self, values: Mapping[str, Any]) -> None:
-        """Write several notes in one turn."""
+        """Write several notes in one transaction."""
         rows = [(self.section, name, json.dumps(value)) for name, value in values.items()]
         with _board.turn() as connection:
             connection.executemany("INSERT OR REPLACE INTO note VALUES (?, ?, ?)", rows)
@@ -211,14 +211,14 @@ class Notes(MutableMapping[str, Any]):
 
 
 class Places:
-    """At most `size` places, shared by all processes of the server."""
+    """A semaphore of `size` places, shared by all processes of the server."""
 
     def __init__(self, name: str, size: int) -> None:
         assert size <= MOST
         self.name, self.size = name, size
 
     def take(self, patience: float = 0.0) -> int | None:
-        """Take a place that is free, or becomes free within `patience` seconds; None if none does."""
+        """Take a place, waiting up to `patience` seconds for one; None if none becomes free."""
         until = time.monotonic() + patience
         with _board.left:
             while (number := _board.take(self.name, self.size)) is None:
@@ -236,7 +236,7 @@ class Places:
 
 
 def share() -> Path:
-    """Make one board for all processes of a server, before it forks; its folder is removed when the server ends."""
+    """Create the board of a server before it forks; its folder is removed when the server ends."""
     global _board
     home = next((each for each in HOMES if os.access(each, os.W_OK) and shutil.disk_usage(each).free > ROOM), HOMES[-1])
     _remove_abandoned(home)
@@ -256,7 +256,7 @@ def _remove(made: Path, by: int) -> None:
 
 
 def _remove_abandoned(home: Path) -> None:
-    """Remove the folders of servers that were killed; a young folder may be one that is not locked yet."""
+    """Remove the folders of killed servers; a folder younger than a minute may not be locked yet."""
     for abandoned in home.glob(f"{PREFIX}*"):
         with suppress(OSError):
             folder = os.open(abandoned, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,7 +1,7 @@
-"""Settings that all processes of one store must share, and the work that a differing process leaves to others.
+"""Settings that all processes of one store must share, and the work that a process with other settings leaves to them.
 
-The store has the first value of each shared setting. A process compares its own at its start and every minute after,
-reports where it differs, and its outbox leaves the work that it cannot do to processes that can.
+The store keeps the first value of each shared setting. A process compares its own at start and every minute, reports
+differences, and leaves outbox rows that it cannot handle to processes that can.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 EVENT_LOG = "event log"
 EVERY = 60.0  # seconds between two comparisons
-FRESH, SHOWN_FOR = timedelta(minutes=3), timedelta(days=1)  # since its last report a process counts, is shown
+FRESH, SHOWN_FOR = timedelta(minutes=3), timedelta(days=1)  # how long a report is counted in metrics, and shown
 
 
 class Difference(NamedTuple):
@@ -40,7 +40,7 @@ _comparisons: list[Compare] = []
 
 
 def compare_with(comparison: Compare) -> None:
-    """Register a function that returns where this process differs."""
+    """Register a function that returns the differences of this process."""
     if comparison not in _comparisons:
         _comparisons.append(comparison)
 
@@ -50,7 +50,7 @@ def known(name: str) -> str | None:
 
 
 def agree(name: str, value: str) -> str:
-    """The store's value of a shared setting; this value becomes it if there was none."""
+    """The store's value of a shared setting, set to this value if there was none."""
     return Shared.objects.get_or_create(name=name, defaults={"value": value})[0].value
 
 
@@ -62,7 +62,7 @@ def differences() -> list[Difference]:
 
 
 def begin() -> None:
-    """To be called at the start of a server or worker: if it has an event log, events wait for processes with one."""
+    """Call at the start of a server or worker: if it has an event log, only processes with one deliver events."""
     if settings.METALAKE_EVENT_LOG:
         agree(EVENT_LOG, "kept")
 
@@ -72,8 +72,8 @@ def events_left() -> str:
     if settings.METALAKE_EVENT_LOG or known(EVENT_LOG) is None:
         return ""
     return (
-        "METALAKE_EVENT_LOG is not set here, while this store has an event log: events wait for a process that has it. "
-        f"If there shall be none any more: manage.py shared_settings --forget '{EVENT_LOG}'."
+        "METALAKE_EVENT_LOG is not set here, but this store has an event log: events wait for a process that has it. "
+        f"To stop using one: manage.py shared_settings --forget '{EVENT_LOG}'."
     )
 
 
@@ -89,7 +89,7 @@ compare_with(_compare_event_log)
 
 
 def sentences() -> list[str]:
-    """A sentence for each difference, to print at the start of a process."""
+    """A sentence for each difference, printed when a process starts."""
     return [f"This process leaves {difference.work} to others: {difference.reason}" for difference in differences()]
 
 
@@ -102,7 +102,7 @@ class Reporter:
         self._before: list[Difference] = []
 
     def tell(self) -> None:
-        """Compare and report, once a minute at most however often it is called."""
+        """Compare and report, at most once a minute however often it is called."""
         with self._lock:
             if time.monotonic() < self._next:
                 return

@@ -1,6 +1,6 @@
-"""Statements of fixed text, which the ORM would take longer to write: those of hot reads and of writes.
+"""Fixed SQL for hot reads and writes, where building it in the ORM costs too much.
 
-They are sent through Django, or past it by the server's fast path.
+It is sent through Django, or directly by the server's fast path.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ _here = threading.local()
 
 def fetch(statement: str, parameters: Sequence[Any]) -> list[Row]:
     """All rows that a statement returns; `%s` stands for each parameter."""
-    straight: Fetch | None = getattr(_here, "fetch", None)
-    if straight is not None:
-        return straight(statement, parameters)
+    direct: Fetch | None = getattr(_here, "fetch", None)
+    if direct is not None:
+        return direct(statement, parameters)
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall()
 
 
 def update_rows(statement: str, parameters: Sequence[Any]) -> int:
-    """Send a statement that changes rows; returns how many. Raises IntegrityError."""
+    """Execute a statement that changes rows; returns how many. Raises IntegrityError."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.rowcount
 
 
-def stay_by(straight: Fetch) -> None:
-    """Have this thread be as in `only_by` for good."""
-    _here.fetch = straight
+def use_only(direct: Fetch) -> None:
+    """Put this thread into the state of `only_by` for good."""
+    _here.fetch = direct
     connection.execute_wrappers.append(_refuse)
     be_brief()
 
 
 @contextmanager
-def only_by(straight: Fetch) -> Iterator[None]:
-    """A context in which `fetch` sends its statements this way, and whatever else would take time raises BeginAgain.
+def only_by(direct: Fetch) -> Iterator[None]:
+    """A context in which `fetch` sends statements by `direct`, and everything slower raises BeginAgain.
 
-    That is every other statement, and all that a short read may not do. The connection is opened before: what prepares
-    a new one, such as its limits, is no statement of the request. Raises BeginAgain if it cannot be opened.
+    That is every other statement, and all that a short read may not do. The connection is opened first, since the
+    statements that set up a new one do not count. Raises BeginAgain if it cannot be opened.
     """
     try:
         connection.close_if_unusable_or_obsolete()
         connection.ensure_connection()
     except Error as failure:
         raise BeginAgain from failure
-    _here.fetch = straight
+    _here.fetch = direct
     connection.execute_wrappers.append(_refuse)
     try:
         with short_reads():

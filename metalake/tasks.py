@@ -1,4 +1,4 @@
-"""The worker's tasks for all apps: drain the outbox, and run the jobs of every round."""
+"""Celery tasks for all apps: drain the outbox, and run the periodic jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long this server waits for its own database: the options of every connection of a server, worker or command.
+"""Timeouts towards our own database: connection options of every server, worker and command.
 
 Sources: PostgreSQL, "Client Connection Defaults" and libpq, "Parameter Key Words"; SQLite, sqlite3_busy_timeout.
 """
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 class Limits(NamedTuple):
     """All in seconds."""
 
-    lock: float  # for a row or table that another transaction has locked; on SQLite for the one writer
+    lock: float  # for a row or table that another transaction has locked; on SQLite for the write lock
     statement: float
     idle: float  # of a transaction whose process sends no statement
-    silence: int  # until a database whose machine does not answer counts as lost
+    silence: int  # until a connection whose peer does not respond counts as lost
     connect: int
 
 

@@ -1,10 +1,10 @@
-"""Which engine a request comes from, as its User-Agent says: one of a few words, however many clients there are."""
+"""The engine that a request comes from, by its User-Agent: one of a few values, to bound metric labels."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-# What a User-Agent contains, in lower case, and the word for it; the first that fits.
+# What a User-Agent contains, in lower case, and the engine; the first match counts.
 _SIGNS = (
     ("pyiceberg", "pyiceberg"),
     ("duckdb", "duckdb"),

@@ -1,6 +1,6 @@
-"""Reading JSON bodies of the native wire: strict, and with refusals that name the place.
+"""Validates JSON bodies of the native wire strictly; errors name the place.
 
-Null and absent mean the same for every optional field (the clients send both), an unknown field is refused by name.
+Null and absent mean the same for every optional field (clients send both); unknown fields are refused by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_BODY_NESTING = 100
 LONGEST_QUOTE = 80
 MOMENT = "has to be a moment in ISO 8601 such as 2026-08-01T12:00:00Z"
 
-# By the names of pydantic's mistakes.
+# By pydantic's error types.
 COMPLAINTS = {
     "missing": "is required",
     "model_type": "must be an object",
@@ -64,7 +64,7 @@ class Body(BaseModel):
 
 
 class Reply(BaseModel):
-    """A JSON object of a reply. It describes the reply; replies themselves are built as plain data."""
+    """A JSON object of a reply, for the OpenAPI document; replies themselves are built as plain data."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -105,12 +105,12 @@ ESCAPED_BACKSLASH = rb"\\"
 
 
 def holds_nul(content: bytes) -> bool:
-    """Whether a string in JSON has a NUL, which JSON writes only as an escape."""
+    """Whether a JSON string contains NUL, which JSON can only write as an escape."""
     return rb"\u0000" in content and rb"\u0000" in content.replace(ESCAPED_BACKSLASH, b"")
 
 
 def explain(error: ValidationError, body: object = None) -> str:
-    """The first mistake in words, with its place in the body if that is given, and how many more there are."""
+    """The first validation error as text, with its place in the body if that is given, and how many more there are."""
     # Only the first one is parsed: a body may have a hundred thousand mistakes of a dozen objects each.
     mistakes = error.json(include_url=False, include_input=False)
     first, _ = JSONDecoder().raw_decode(mistakes, 1)
@@ -127,7 +127,7 @@ def _sentence(mistake: ErrorDetails, body: object) -> str:
 
 
 def complaint(mistake: ErrorDetails) -> str:
-    """What is wrong with a value, in words that follow its name: `is required`."""
+    """What is wrong with a value, as text that follows its name: `is required`."""
     context = mistake.get("ctx", {})
     # A discriminator reads 'action' | '@type'; only the last name is on the wire.
     discriminator = str(context.get("discriminator", "")).rpartition("| ")[2]
@@ -143,7 +143,7 @@ def complaint(mistake: ErrorDetails) -> str:
 
 
 def _place(location: tuple[int | str, ...], body: object, *, missing: bool = False) -> str:
-    """A location in words: `columns[2].type`. Names of union members, which pydantic adds to it, are left out."""
+    """A location as text: `columns[2].type`. The names of union members that pydantic adds are left out."""
     path = ""
     for position, step in enumerate(location):
         last = position == len(location) - 1
@@ -162,7 +162,7 @@ def quote(text: str) -> str:
 
 
 def kind_of(word: str) -> Kind:
-    """The kind that a path or body names, in upper or lower case. Raises Invalid."""
+    """The kind that a path or body names, in any case. Raises Invalid."""
     try:
         return Kind(word.lower())
     except ValueError:
@@ -180,7 +180,7 @@ def known_privilege(name: str) -> Privilege:
 
 
 def utc(text: Any) -> Any:
-    """The moment of a text in ISO 8601, which is UTC without an offset; other values are returned as they are."""
+    """An ISO 8601 text as a datetime, in UTC if it has no offset; other values are returned unchanged."""
     if not isinstance(text, str):
         return text
     try:

@@ -77,6 +77,6 @@ def begin(catalog_id: int) -> None:
 
 def begin_due() -> int:
     """Begin the runs that are due, unless celery beat does it; how many were begun."""
-    return beat_schedules.ring_due(
-        TASK, begin, rings_for=lambda catalog_id: Catalog.objects.filter(pk=catalog_id).exists()
+    return beat_schedules.run_due(
+        TASK, begin, runs_for=lambda catalog_id: Catalog.objects.filter(pk=catalog_id).exists()
     )

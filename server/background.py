@@ -1,4 +1,4 @@
-"""The threads of a server that drain its outbox, or wake a worker to, and run the jobs of every round."""
+"""A server's background threads: they drain the outbox, or wake a worker to, and run periodic jobs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 BROKER_PAUSE = 5.0  # seconds
 ROUND = 15.0  # seconds
-PAUSE = 0.2  # seconds after one drain in which what comes is left to the next, all at once
-HANDED_ON = 1.0  # seconds between two tries of a process to lead, after the leading one ended
+PAUSE = 0.2  # seconds between two drains, so that new rows are handled in batches
+HANDED_ON = 1.0  # seconds between two attempts of a process to become the leader
 
 
 class Drainer(threading.Thread):
-    """The thread that drains the outbox or, with a broker, wakes a worker to do so; no request waits for it.
+    """The thread that drains the outbox or, with a broker, wakes a worker to do so; requests do not wait for it.
 
-    Only the leading process of a server drains; each process writes refusals to the audit.
+    Only the leader of a server's processes drains; every process flushes its refusals to the audit.
     """
 
     def __init__(self, leads: Turn, every: float = 1.0) -> None:
@@ -49,11 +49,11 @@ class Drainer(threading.Thread):
                 elif woken:
                     _wake_worker()
             except Exception:
-                log.exception("draining the outbox failed; trying again")
+                log.exception("draining the outbox failed; retrying")
 
 
 class Rounds(threading.Thread):
-    """The thread that runs the jobs of every round, each ROUND seconds; with a broker Celery's beat does."""
+    """The thread that runs the periodic jobs every ROUND seconds; with a broker, Celery beat does."""
 
     def __init__(self, leads: Turn) -> None:
         super().__init__(name="rounds", daemon=True)
@@ -73,6 +73,6 @@ def _wake_worker() -> None:
     try:
         drain_outbox.apply_async(retry=False)
     except BrokerGone:
-        log.warning("the broker does not answer; a worker is told once it does")
+        log.warning("the broker does not answer; the worker is woken once it does")
         time.sleep(BROKER_PAUSE)
         outbox.bell.ring()

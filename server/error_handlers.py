@@ -1,4 +1,4 @@
-"""Failures outside every endpoint, in the shape of the wire that the request came by."""
+"""Django's error handlers: failures outside any endpoint, rendered for the wire of the request."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from metalake.rest.exceptions import shape_of
 
 
 def render_for(request: HttpRequest, error: MetalakeError) -> HttpResponse:
-    """A failure outside every endpoint, in the shape of the wire it came by."""
+    """A failure outside any endpoint, rendered for the wire of the request."""
     match request.wire:  # type: ignore[attr-defined]
         case "iceberg":
             return iceberg_error(error).as_response()
         case "page":
             status, _, _ = shape_of(error)
-            if isinstance(error, Invalid):  # a name of this server that is not its own: it shows nothing there
+            if isinstance(error, Invalid):  # the Host is not ours: no page is rendered for it
                 return HttpResponse(error.message, status=status, content_type="text/plain; charset=utf-8")
             return error_pages.refuse_without_store(request, status, error.message)
     return native_error(error)
@@ -35,7 +35,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Only pages and the admin raise Django's own refusal."""
+    """Only pages and the admin raise Django's PermissionDenied."""
     return error_pages.refuse(request, 403)
 
 
@@ -46,7 +46,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_failed(request: HttpRequest) -> HttpResponse:
-    """Render a failure of the server; one of the database says when to try again."""
+    """Render a server failure; a database failure gets Retry-After."""
     if failed := unavailable(sys.exc_info()[1] or Exception()):
         note_failure(failed)
         response = render_for(request, failed)

@@ -1,6 +1,6 @@
-"""Version, configuration, health and metrics, for monitors and for clients that connect.
+"""Version, configuration, health and metrics, for monitoring and for clients that connect.
 
-None needs a credential, and none names a person or an object to a caller without one.
+None needs a credential, and none reveals a user or object to callers without one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WIRE_VERSION = "1.3.1"  # of the native wire: its clients refuse a server older 
 def commit() -> str:
     """The commit of this server's checkout, or "unknown"."""
     try:
-        asked = subprocess.run(
+        result = subprocess.run(
             ["git", "rev-parse", "HEAD"],  # noqa: S607 (whichever git there is)
             cwd=settings.BASE_DIR,
             capture_output=True,
@@ -45,11 +45,11 @@ def commit() -> str:
         )
     except OSError:
         return "unknown"
-    return asked.stdout.strip() or "unknown"
+    return result.stdout.strip() or "unknown"
 
 
 class OpenEndpoint(Endpoint):
-    """Answers anybody, without authentication."""
+    """An endpoint without authentication."""
 
     permission_classes = [AllowAny]
 
@@ -60,7 +60,7 @@ class OpenEndpoint(Endpoint):
 class Version(OpenEndpoint):
     @answers("anyone", reply={"version": dict[str, str]}, id="getVersion")
     def get(self, actor: None) -> dict[str, Any]:
-        """The version of the wire that is spoken, and of this server."""
+        """The version of the wire, and of this server."""
         started = _started.strftime("%d/%m/%Y %H:%M:%S")
         return {"version": {"version": WIRE_VERSION, "compileDate": started, "gitCommit": commit()}}
 
@@ -87,7 +87,7 @@ class Ready(OpenEndpoint):
 
 
 class Configs(Endpoint):
-    """Answers without the envelope; a caller with a credential also gets the service administrators."""
+    """Responds without the envelope; an authenticated caller also gets the service administrators."""
 
     permission_classes = [AllowAny]
 
@@ -99,7 +99,7 @@ class Configs(Endpoint):
 
     @answers("anyone", id="getConfigs")
     def get(self, actor: None) -> HttpResponse:
-        """What clients must know of this server's settings."""
+        """The settings of this server that clients need."""
         authorization = settings.METALAKE_AUTHORIZATION == "on"
         body = {
             "gravitino.authenticators": list(settings.METALAKE_AUTHENTICATORS),
@@ -112,9 +112,9 @@ class Configs(Endpoint):
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """This server's metrics for Prometheus, by ids; with the token also the names of the ids.
+    """Prometheus metrics, labelled with ids; with the token also the metrics that map ids to names.
 
-    While the database is down they are only those that need no database, and that it is down.
+    While the database is down, only that fact and the metrics that need no database.
     """
     given = request.META.get("HTTP_AUTHORIZATION")
     if given is not None and not _is_scraper(given):

@@ -1,4 +1,4 @@
-"""The middleware: every request gets its id, address, raw path and size limit, pages also sessions and CSRF."""
+"""Middleware: every request gets its id, address, raw path and size limit; pages also get sessions and CSRF."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Wire:
         from iceberg_rest.urls import answer
 
         self.get_response = get_response
-        # Called directly: middleware and URL resolving would double the time of a load.
+        # Called directly: middleware and URL resolving would double the latency of a load.
         self.iceberg: Next = convert_exception_to_response(answer)  # type: ignore[assignment]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -91,7 +91,7 @@ def _require_size(request: HttpRequest) -> None:
 
 
 class PagesOnly:
-    """Runs the middleware of pages around pages only: the wires need no session, CSRF or static files."""
+    """Runs the page middleware for pages only: the wires need no session, CSRF or static files."""
 
     def __init__(self, get_response: Next) -> None:
         self.wires = get_response
@@ -112,14 +112,14 @@ class PagesOnly:
         return response
 
     def process_view(self, request: HttpRequest, *rest: Any) -> HttpResponse | None:
-        """The first answer that a middleware gives instead of the page; CSRF is checked here."""
+        """The first response that a middleware returns instead of the page; CSRF is checked here."""
         if request.wire != "page":  # type: ignore[attr-defined]
             return None
         return next((answer for process in self.process_views if (answer := process(request, *rest))), None)
 
 
 class ContentSecurity:
-    """Lets pages run only our own scripts and styles; can also wrap a single view."""
+    """Sets the Content-Security-Policy of pages: only our own scripts and styles. Can also wrap a single view."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response

@@ -1,6 +1,6 @@
-"""The API's description (OpenAPI 3.1), built from what each endpoint declares with @answers.
+"""The OpenAPI 3.1 document of the native API, built from what each endpoint declares with @answers.
 
-Bodies and replies are described by their pydantic models, so that description and checks cannot differ.
+Bodies and replies are described by their pydantic models, so the document cannot differ from the validation.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def one_path_each(endpoints: list[tuple], **rest: Any) -> list[tuple]:
 
 
 class NativeSchema(AutoSchema):
-    """One operation of the description."""
+    """One operation of the OpenAPI document."""
 
     def get_operation(
         self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
@@ -85,7 +85,7 @@ class NativeSchema(AutoSchema):
         return {key: value for key, value in operation.items() if value is not None}
 
     def _id(self, declared: Declaration) -> str:
-        """`listTables`, `createTable`, `loadTable`: made from the endpoint's class unless the declaration has an id."""
+        """`listTables`, `createTable`, `loadTable`: from the endpoint's class unless the declaration has an id."""
         if declared.id:
             return declared.id
         noun = type(self.view).__name__
@@ -159,7 +159,7 @@ class NativeSchema(AutoSchema):
 
 
 class _Untitled(GenerateJsonSchema):
-    """Schemas without titles for fields, which would repeat their names."""
+    """Schemas without field titles, which would repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

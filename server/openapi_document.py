@@ -1,7 +1,7 @@
-"""The API's description as it is sent: made once in a process, whoever asks and however often.
+"""Serves the OpenAPI document, rendered once per process.
 
-Making it takes a second, and drf-spectacular's generator fails where two threads use it for the first time at once.
-What it says is fixed when a process starts: its routes and their declarations.
+Rendering takes a second, and drf-spectacular's generator fails if two threads use it for the first time concurrently.
+The content, routes and their declarations, is fixed when a process starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Rendered(NamedTuple):
 
 
 class Description(SpectacularAPIView):
-    """Sends the description as YAML or JSON, as the client accepts it; no parameter but `format` changes it."""
+    """Sends the document as YAML or JSON, by Accept; no parameter but `format` changes it."""
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         renderer = request.accepted_renderer

@@ -1,6 +1,6 @@
-"""Loads modules and templates once, in the process that forks a server's processes.
+"""Preloads modules and templates in the parent, before a server's processes are forked.
 
-It must not start what a fork breaks: no connection, no thread, and not PyArrow, which starts threads.
+Nothing here may start what does not survive a fork: no connection, no thread, and not PyArrow, which starts threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEAPS, LARGE = 2, 256 * 1024
 
 
 def load() -> None:
-    """Load the modules behind every path and the pages' templates, which each process would else load for itself."""
+    """Load the modules behind all URLs and the pages' templates, which each process would otherwise load itself."""
     _reach(get_resolver().url_patterns)
     folder = Path(apps.get_app_config(OUR_PAGES).path) / "templates"
     for page in sorted(folder.rglob("*.html")):
@@ -34,14 +34,14 @@ def _reach(patterns: Iterable[URLPattern | URLResolver]) -> None:
 
 
 def freeze() -> None:
-    """Exclude what is loaded from garbage collection, which would write to its memory and copy it in each process."""
+    """Exclude loaded objects from garbage collection, whose writes would un-share their pages after the fork."""
     gc.collect()
     gc.freeze()
-    _keep_heaps_few()
+    _limit_heaps()
 
 
-def _keep_heaps_few() -> None:
-    """Limit glibc's heaps, of which threads get up to eight a processor, and free large blocks (mallopt(3))."""
+def _limit_heaps() -> None:
+    """Limit glibc's arenas, of which threads get up to eight a processor, and free large blocks (mallopt(3))."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):

@@ -1,6 +1,6 @@
-"""Whether this node can serve: checks of its database and its disks, each in its own thread since either may hang.
+"""Readiness checks of this node's database and disks, each in its own thread since either may hang.
 
-Anybody may read the results, so they hold no address, path or name.
+The results are public, so they contain no address, path or name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Details = dict[str, Any]
 
 
 class Failed(Exception):
-    """A failed check: its text is the reason, and `details` also has what was known before it failed."""
+    """A failed check: its text is the reason; `details` also has what was known before it failed."""
 
     def __init__(self, reason: str, **details: Any) -> None:
         super().__init__(reason)
@@ -45,7 +45,7 @@ class Failed(Exception):
 
 
 class Check:
-    """One check, by one thread at a time: whoever asks while it runs waits for the same result."""
+    """One check, run by one thread at a time: concurrent callers share its result."""
 
     _lock = threading.Lock()
     _asked: dict[str, Future[Details]] = {}
@@ -61,7 +61,7 @@ class Check:
             self._future = under_way
 
     def result(self, until: float) -> dict[str, Any]:
-        """The result for the wire; its status is UP, LOW (still able to serve) or DOWN."""
+        """The result as JSON; its status is UP, LOW (still able to serve) or DOWN."""
         why = None
         try:
             details = self._future.result(max(0.0, until - time.monotonic()))
@@ -74,7 +74,7 @@ class Check:
         return {"name": self.name, "status": status, "details": details}
 
     def _note(self, status: str, reason: str, cause: str) -> None:
-        """Log the reason and its cause when it changes, and not each time that somebody asks."""
+        """Log the reason and its cause when it changes, not at every request."""
         with self._lock:
             before = self._reasons.get(self.name, "")
             self._reasons[self.name] = reason
@@ -97,7 +97,7 @@ def _answer(future: Future[Details], look: Callable[[], Details]) -> None:
     except Failed as failure:
         future.set_exception(failure)
     except Exception as bug:
-        log.exception("looking failed")
+        log.exception("a readiness check failed")
         future.set_exception(Failed(type(bug).__name__))
 
 
@@ -132,7 +132,7 @@ def look_at_folder(folder: Path) -> Details:
 def _try_to_write(folder: Path) -> None:
     with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
         if probe.write(PROBE) < len(PROBE):
-            raise OSError(errno.ENOSPC, "Only a part was written")
+            raise OSError(errno.ENOSPC, "Short write")
 
 
 def _folders() -> dict[str, Path]:

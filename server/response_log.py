@@ -1,4 +1,4 @@
-"""What every answered request gets, whichever way it took: its id, and its place in the counts."""
+"""Request ids and request metrics, for Django and the fast path alike."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def id_of_request(given: str) -> str:
-    """The id that the client gave, if it is fit to be logged, or a new one."""
+    """The client's request id, if it is safe to log, or a new one."""
     return given if given and _REQUEST_ID.fullmatch(given) else urandom(16).hex()
 
 
 def count_answer(wire: str, method: str | None, status: int, started: float) -> None:
-    """Count an answer; `started` is what time.perf_counter() was."""
+    """Count a response; `started` is a value of time.perf_counter()."""
     answered, took = _meters(wire, method if method in _METHODS else "other", status)
     answered.inc()
     took.observe(time.perf_counter() - started)

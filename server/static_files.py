@@ -1,4 +1,4 @@
-"""Static files as pages name them: with a checksum in the name and compressed, so that browsers keep them for good."""
+"""Collects static files, with a hash in the name and compressed, so that browsers may cache them forever."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 
 STAMP = "made-of"
-"""The file in STATIC_ROOT that says which files its content was made of."""
+"""The file in STATIC_ROOT with the fingerprint of the files it was collected from."""
 UNUSED = ["rest_framework", "guardian", "redoc"]
-"""Folders of libraries whose pages we do not have."""
+"""Folders of libraries whose pages we do not serve."""
 
 
 def prepare() -> None:
-    """Collect the files of all apps into STATIC_ROOT, unless what is there was made of the very same ones.
+    """Collect the files of all apps into STATIC_ROOT, unless they are unchanged since last time.
 
-    The stamp is written last: a crash on the way makes the next start do it again. Files of earlier versions stay, for
-    pages that are still open.
+    The stamp is written last, so a crash in between makes the next start do it again. Files of earlier versions stay,
+    for pages that are still open.
     """
     stamp, state = Path(settings.STATIC_ROOT) / STAMP, fingerprint()
     if stamp.is_file() and stamp.read_text() == state:
@@ -29,7 +29,7 @@ def prepare() -> None:
 
 
 def fingerprint() -> str:
-    """A checksum over the path, the size and the time of every static file of the installed apps."""
+    """A hash over the path, size and mtime of every static file of the installed apps."""
     digest = hashlib.sha256()
     for finder in get_finders():
         for name, storage in finder.list(UNUSED):

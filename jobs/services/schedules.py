@@ -288,4 +288,4 @@ def begin(schedule_id: int) -> JobRun | None:
 
 def begin_due() -> int:
     """Start the runs that are due, unless celery beat does it; how many clocks rang."""
-    return beat_schedules.ring_due(TASK, begin)
+    return beat_schedules.run_due(TASK, begin)

@@ -1,4 +1,4 @@
-"""The native wire's manners, as parts of Django REST framework: views, parsers, renderers, negotiation, exceptions.
+"""The native wire on Django REST framework: views, parsers, renderers, negotiation, exceptions.
 
 Source: Gravitino's documented API, as its clients speak it.
 """

@@ -1,6 +1,6 @@
 """What an endpoint of either wire declares about itself.
 
-The authorization, the API's description and what /v1/config offers are made from it.
+Authorization, the OpenAPI document and the endpoints of /v1/config are derived from it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from metalake.lineage import Address
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """`operation` names a row of the operation table, or a family of rows if the request names the object's kind, or is
-    "anyone" or "caller" if the request is about no object.
+    """`operation` names a row of the operation table, or a family of rows if the request names the object's kind; it is
+    "anyone" or "caller" for requests that concern no object.
 
     `method` and `path` are set for the Iceberg wire; on the native wire Django's URLs have them.
-    `reply` maps each key of the reply to its type, which allows None if the key may be left out; None is a reply
-    without the envelope. `query` names the parameters that are read, `id` the operation in the API's description. An
-    optional body that is not sent is None. `refuse` raises for callers who may not call it, before the body is read.
-    `looks_up` makes a read a hot one, which the server's fast path answers (docs/decisions/fast-path.md): it gives the
-    address that its service looks up first, of the endpoint on the native wire and of the call on Iceberg's.
-    `commits`: the request changes a table's metadata. `needs`: the kind of object that the catalog has to offer.
-    `streams`: the reply is lines of JSON.
+    `reply` maps each key of the reply to its type, which allows None if the key may be missing; None is a reply without
+    the envelope. `query` names the query parameters, `id` is the OpenAPI operationId. An optional body that is not sent
+    is None. `refuse` raises for callers who may not call it, before the body is read.
+    `looks_up` marks a hot read, which the fast path serves (docs/decisions/fast-path.md): it returns the address that
+    the service looks up first, given the endpoint on the native wire and the call on Iceberg's.
+    `commits`: the request changes a table's metadata. `needs`: the kind of object that the catalog must support.
+    `streams`: the reply is NDJSON.
     """
 
     operation: str

@@ -1,4 +1,4 @@
-"""Every failure in the native wire's shape, and the handler that Django REST framework calls for it."""
+"""Renders every failure as an error of the native wire, and is Django REST framework's exception handler."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def error_response(error: MetalakeError) -> HttpResponse:
 
 
 def error_response_to_both(error: MetalakeError) -> HttpResponse:
-    """A refusal of a request that may have been meant for either wire, which the clients of both read as an error."""
+    """The response to a request that may have been meant for either wire; clients of both read it as an error."""
     status, _, _ = shape_of(error)
     one = error_body(error)
     both = one | {"error": {"message": one["message"], "type": "BadRequestException", "code": status}}
@@ -105,25 +105,25 @@ def error_response_to_both(error: MetalakeError) -> HttpResponse:
 
 
 def render_error(error: Exception, context: Any = None) -> HttpResponse:
-    """Any failure in the wire's shape; an unforeseen one is logged and reported as a failure of the server."""
+    """Any failure as an error of the wire; an unexpected exception is logged and reported as a server failure."""
     if isinstance(error, errors.Forbidden) and context and (actor := getattr(context["view"], "actor", None)):
         view, request = context["view"], context["request"]
         refused(actor.name, f"{request.method} {request.path}", error, view.readable_names.get("metalake"))
     known = _known(error)
     if known is None:
-        log.error("unforeseen failure", exc_info=error)
+        log.error("unexpected exception", exc_info=error)
         return error_response(MetalakeError("The server failed; the request's id is in its log."))
     note_failure(known)
     return error_response(known)
 
 
 def error_line(error: Exception) -> bytes:
-    """A failure as the last line of an answer that is streamed as lines of JSON."""
+    """A failure as the last line of an NDJSON response."""
     return b'{"error":' + render_error(error).content + b"}\n"
 
 
 def _known(error: Exception) -> MetalakeError | None:
-    """The failure as one of our errors; None if it is unforeseen."""
+    """The failure as one of our errors; None if it is unexpected."""
     match error:
         case MetalakeError():
             return error
@@ -141,4 +141,4 @@ def _known(error: Exception) -> MetalakeError | None:
             return errors.Unsupported(f"{error.detail}")
         case APIException() if error.status_code < 500:
             return Invalid(f"{error.detail}")
-    return unavailable(error)  # failures inside the transaction of a write were converted there
+    return unavailable(error)  # failures inside a write's transaction were converted there

@@ -1,4 +1,4 @@
-"""Answers that are streamed as lines of JSON, so that neither side needs memory for all of them."""
+"""Responses streamed as NDJSON, so that neither side holds all of it in memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from metalake.errors import Invalid
 from metalake.rest.exceptions import error_line
 from metalake.wire import quote
 
-LONGEST = 18  # digits of a place
+LONGEST = 18  # digits of a number
 
 
 def lines_of(head: dict[str, Any], batches: Iterable[Iterable[dict[str, Any]]]) -> StreamingHttpResponse:
-    """The head and all lines; the last line says {"end": true}, or has the error that ended it."""
+    """The head and all lines; the last line is {"end": true}, or the error that ended the stream."""
     return StreamingHttpResponse(_lines(head, batches), content_type=NDJSON)
 
 
@@ -37,12 +37,12 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def whole_number(name: str, text: str) -> int:
-    """A whole number in a query, such as a place. Raises Invalid."""
+    """A whole number from a query parameter. Raises Invalid."""
     if not (text.isascii() and text.isdigit() and len(text) <= LONGEST):
         raise Invalid(f"{name} must be a whole number, not {quote(text)}.")
     return int(text)
 
 
 def number_or_none(name: str, text: str | None) -> int | None:
-    """The same of a parameter that may be left out. Raises Invalid."""
+    """The same for an optional parameter. Raises Invalid."""
     return None if text is None else whole_number(name, text)

@@ -1,4 +1,4 @@
-"""Chooses parser and renderer, and checks the version of the wire that a client asks for."""
+"""Content negotiation: chooses parser and renderer, and checks the wire version that a client requests."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _VERSIONED = re.compile(r"application/vnd\.gravitino\.v(\d+)\+json")
 
 
 def asks_for_gravitino(accept: str) -> bool:
-    """Whether the caller asked for Gravitino's wire by its version, as Gravitino's clients do."""
+    """Whether Accept requests Gravitino's versioned media type, as Gravitino's clients do."""
     return _VERSIONED.search(accept) is not None
 
 
 class VersionedJSON(BaseContentNegotiation):
-    """Answers are always JSON; a client that asks for a version of the wire has to ask for ours.
+    """Responses are always JSON; a client that requests a wire version must request ours.
 
     An endpoint has one parser, which refuses other types itself.
     """

@@ -1,4 +1,4 @@
-"""Parts that replies of both wires share: who made an object and when, and how old an answer is."""
+"""Parts of replies that both wires share: an object's audit fields, and the age of a cached response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metalake.wire import Reply
 
 
 class AuditReply(Reply):
-    """Who made it and who changed it last, in UTC; unset fields are left out, all of an object that is only a path."""
+    """Who created it and who changed it last, in UTC; unset fields are omitted, all of them for a mere path."""
 
     creator: str | None = None
     create_time: str | None = None
@@ -21,7 +21,7 @@ class AuditReply(Reply):
 
 
 class Audit(NamedTuple):
-    """Who made an object and who changed it last; moments are in UTC, with or without saying so."""
+    """Who created an object and who changed it last; datetimes are in UTC, aware or naive."""
 
     creator: str
     create_time: datetime
@@ -30,7 +30,7 @@ class Audit(NamedTuple):
 
 
 def audit_of(row: Any) -> dict[str, Any]:
-    """AuditInfo as the wire has it; unset fields are left out."""
+    """AuditInfo as JSON; unset fields are omitted."""
     audit = {"creator": row.creator, "createTime": moment_text(row.create_time)}
     if row.last_modifier:
         audit |= {"lastModifier": row.last_modifier, "lastModifiedTime": moment_text(row.last_modified_time)}
@@ -38,18 +38,18 @@ def audit_of(row: Any) -> dict[str, Any]:
 
 
 def moment_text(moment: Any) -> str:
-    """A moment as the wire writes it: in UTC, with microseconds."""
+    """A datetime in the wire's format: UTC, with microseconds."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def with_age(response: HttpResponseBase, moment: datetime | None) -> HttpResponseBase:
-    """Add the age of an outside system's answer, if it is one (RFC 9111, Age)."""
+    """Add the age of a remote system's response, if `moment` is given (RFC 9111, Age)."""
     for name, value in age_of(moment).items() if moment is not None else ():
         response[name] = value
     return response
 
 
 def age_of(moment: datetime) -> dict[str, str]:
-    """The headers that say how old an outside system's answer is."""
+    """The headers with the age of a remote system's response, in seconds, and its time."""
     age = max(0, round((timezone.now() - moment).total_seconds()))
     return {"Age": str(age), "X-Metalake-Taken-At": moment_text(moment)}

@@ -1,4 +1,4 @@
-"""The base of the native wire's endpoints: decoded path segments, checked bodies and the envelope."""
+"""The base class of the native wire's endpoints: decoded path segments, validated bodies, the envelope."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answers(
     looks_up: Callable[[Any], Address] | None = None,
     streams: bool = False,
 ) -> Callable[[Callable[..., Payload]], Callable[..., HttpResponseBase]]:
-    """Declare an endpoint method: it gets the actor, its decoded path names and its body, and returns the payload."""
+    """Declare an endpoint method: it gets the actor, the decoded path names and the body, and returns the payload."""
     declaration = Declaration(
         operation=operation,
         body=body,
@@ -76,13 +76,13 @@ class Endpoint(APIView):
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = VersionedJSON
     actor: Any = None
-    taken_at: datetime | None = None  # when the outside system gave the answer
-    files_kept: str | None = None  # why the outside system was not asked to delete the files of a dropped object
-    announcer: listeners.Announcer | None = None  # where anybody listens
+    taken_at: datetime | None = None  # when the remote system responded
+    files_kept: str | None = None  # why the files of a dropped object were not deleted
+    announcer: listeners.Announcer | None = None  # if there are listeners
 
     @classmethod
     def is_open(cls) -> bool:
-        """Whether it answers callers without a credential."""
+        """Whether it serves callers without a credential."""
         return AllowAny in cls.permission_classes
 
     @property
@@ -90,7 +90,7 @@ class Endpoint(APIView):
         return _methods_of(type(self))  # type: ignore[arg-type]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """With often used attributes copied to the request, since the framework's lookup takes 1 us each time."""
+        """Copies frequently used attributes to the request, since the framework's lookup takes 1 us each time."""
         made = super().initialize_request(request, *args, **kwargs)
         made.META, made.method = request.META, request.method
         return made
@@ -128,12 +128,12 @@ class Endpoint(APIView):
 
     @cached_property
     def address(self) -> Address:
-        """The address of the object of the path. Raises Invalid."""
+        """The address of the object in the path. Raises Invalid."""
         return address_in(self.names)
 
     @property
     def readable_names(self) -> dict[str, str]:
-        """The same; none if one of them cannot be read."""
+        """The same; empty if one of them cannot be decoded."""
         try:
             return self.names
         except Invalid:
@@ -148,7 +148,7 @@ class Endpoint(APIView):
         return read(declaration.body, self.read_data())
 
     def read_data(self) -> Any:
-        """The body as its parser reads it; Django REST framework itself would read an empty one as {}."""
+        """The parsed body; Django REST framework itself would read an empty one as {}."""
         request = self.request
         if request.body:
             return request.data
@@ -163,13 +163,13 @@ class Endpoint(APIView):
         return with_age(response, self.taken_at)
 
     def render(self, data: dict[str, Any]) -> HttpResponse:
-        """Render by the negotiated renderer at once (docs/decisions/rest-framework.md)."""
+        """Render immediately, by the negotiated renderer (docs/decisions/rest-framework.md)."""
         renderer, media_type = self.request.accepted_renderer, self.request.accepted_media_type
         return HttpResponse(renderer.render(data, media_type, self.get_renderer_context()), content_type=media_type)
 
     @property
     def is_for_gravitino(self) -> bool:
-        """Whether the caller is one of Gravitino's clients, which know their own words only."""
+        """Whether the caller is one of Gravitino's clients, which only know Gravitino's own values."""
         return asks_for_gravitino(self.request.META.get("HTTP_ACCEPT", ""))
 
     def flag(self, name: str) -> bool:
@@ -182,7 +182,7 @@ class Endpoint(APIView):
     def text(self, name: str) -> str | None:
         """A query parameter; None if it is absent."""
         if not self.request.META.get("QUERY_STRING"):
-            return None  # an empty query costs as much to parse as a statement
+            return None  # parsing an empty query costs as much as a statement
         value = self.request.GET.get(name)
         if value is not None and "\0" in value:
             raise Invalid(f"Query parameter {name} holds a NUL character.")
@@ -204,7 +204,7 @@ def _methods_of(endpoint: Any) -> list[str]:
 
 
 class HotRead(NamedTuple):
-    """A GET that the server's fast path answers (catalogs/fast_path.py)."""
+    """A GET that the server's fast path serves (catalogs/fast_path.py)."""
 
     path: re.Pattern[str]
     endpoint: type[Endpoint]
@@ -216,14 +216,14 @@ class HotRead(NamedTuple):
 
 
 HOT_READS: list[HotRead] = []
-"""Those of all routes; importing `metalake.urls` adds them."""
+"""The hot reads of all routes; importing `metalake.urls` adds them."""
 
 
-def route(path: str, door: type[Endpoint]) -> URLPattern:
-    """A path of the wire: each <name> is one still encoded segment, and a trailing slash is optional."""
+def route(path: str, endpoint: type[Endpoint]) -> URLPattern:
+    """A path of the wire: each <name> is one segment, still encoded; a trailing slash is optional."""
     segments = re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", path)
     pattern = rf"^{segments}/?$"
-    declared: Declaration | None = getattr(getattr(door, "get", None), "declaration", None)
+    declared: Declaration | None = getattr(getattr(endpoint, "get", None), "declaration", None)
     if declared and declared.looks_up:
-        HOT_READS.append(HotRead(re.compile(pattern), door, declared))
-    return re_path(pattern, door.as_view())
+        HOT_READS.append(HotRead(re.compile(pattern), endpoint, declared))
+    return re_path(pattern, endpoint.as_view())

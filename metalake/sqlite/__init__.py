@@ -1,1 +1,1 @@
-"""SQLite as Django knows it, but for how the writers of a process wait for each other: `base`, as Django names it."""
+"""Django's SQLite backend with a fair write queue (`base` is the module name that Django expects)."""

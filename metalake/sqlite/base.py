@@ -1,4 +1,4 @@
-"""SQLite for Django, with a queue of writers in each process and among processes (metalake/sqlite/write_queue.py)."""
+"""Django's SQLite backend, with a write queue among threads and processes (metalake/sqlite/write_queue.py)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from metalake.sqlite.write_queue import WRITE_TURNS, WriteTurn
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection whose transactions, which all write, have the store's turn from begin to end."""
+    """A connection whose transactions, which all write, hold the store's write turn from begin to end."""
 
     _turn: WriteTurn | None = None
     _patience: float | None = None
 
     def wait_at_most(self, seconds: float) -> None:
-        """How long transactions wait for other writers from now on: for their turn, and then in SQLite."""
+        """Limit how long transactions wait for other writers from now on: for their turn, and then in SQLite."""
         self._patience = seconds
         with self.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
@@ -49,7 +49,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._give_turn()
 
     def _take_turn(self) -> None:
-        """Raises OperationalError, in SQLite's words, if others write for longer than this connection waits."""
+        """Raises OperationalError, as SQLite would, if others write for longer than this connection waits."""
         if self.is_in_memory_db():
             return
         turn, seconds = WRITE_TURNS[str(self.settings_dict["NAME"])], self._patience
@@ -57,7 +57,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             seconds = float(self.settings_dict["OPTIONS"].get("timeout", 5))
         if not turn.take(seconds):
             locked = sqlite3.OperationalError("database is locked")
-            locked.sqlite_errorcode = sqlite3.SQLITE_BUSY  # by which the cause is known (metalake/database_errors.py)
+            locked.sqlite_errorcode = sqlite3.SQLITE_BUSY  # read by metalake/database_errors.py
             raise OperationalError(*locked.args) from locked
         self._turn = turn
 

@@ -1,8 +1,8 @@
-"""Who writes next to a SQLite store: first among the threads of a process, then among the processes.
+"""A fair queue of writers to a SQLite store: first among the threads of a process, then among processes.
 
-SQLite itself has no order: who waits in it sleeps up to 0.1 s between two looks, and whoever comes meanwhile is served
-before. So one thread or one whole process waited for seconds while others went on. SQLite's own lock is what keeps
-writers apart; these turns only say who tries. Source: sqlite3_busy_timeout, and the delays of its busy handler.
+SQLite itself is not fair: a waiting writer sleeps up to 0.1 s between polls, and one that arrives meanwhile is served
+first, so that a thread or a whole process starved for seconds. SQLite's own lock still excludes writers; the queue only
+decides who tries next. Source: sqlite3_busy_timeout, and the delays of its busy handler.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import threading
 import time
 from collections import deque
 
-STINT = 0.02  # seconds for which the threads of a process write one after the other, before another process may
-LOOK = 0.003  # seconds between two looks of the one thread of a process that waits for other processes
+STINT = 0.02  # seconds for which the threads of one process may write before another process gets its turn
+LOOK = 0.003  # seconds between polls of the one thread of a process that waits for other processes
 
 
 class WriteTurn:
-    """The turn to write to a store: it goes to the thread that waits longest, not to one that comes when it is free."""
+    """A FIFO lock for writing to a store: it goes to the thread that has waited longest."""
 
     def __init__(self, store: str) -> None:
         self._processes = Processes(f"{store}-turns")
         self._lock = threading.Lock()
         self._waiting = deque[threading.Lock]()
-        self._is_busy = False  # a thread has the turn
-        self._is_ours = False  # this process has it among the processes
-        self._ends = 0.0  # when another process may have it
+        self._is_busy = False  # a thread of this process holds it
+        self._is_ours = False  # this process holds it among the processes
+        self._ends = 0.0  # when another process may take it
 
     def take(self, seconds: float) -> bool:
-        """Whether it came within that time."""
+        """Take the lock; False if it was not free within `seconds`."""
         until = time.monotonic() + seconds
         if not self._take_here(seconds):
             return False
-        if self._is_ours:  # since the thread before had it
+        if self._is_ours:  # the previous thread left it to this process
             return True
         if not self._processes.take(until):
             self.give()
@@ -63,17 +63,17 @@ class WriteTurn:
         if own.acquire(timeout=seconds):
             return True
         with self._lock:
-            came = own not in self._waiting  # in this moment
+            came = own not in self._waiting  # it was woken just now
             if not came:
                 self._waiting.remove(own)
             return came
 
 
 class Processes:
-    """The turn of a process among others: a file beside the store, with one lock for the turn and one for who is next.
+    """The lock among processes: a file next to the store, with one lock for the turn and one for the next in line.
 
-    Who waits for the turn is next, and all others wait to be that; so a process that just wrote is behind them. The
-    system frees the locks of a process that is killed.
+    The next in line waits for the turn, all others wait to be next; so a process that just wrote queues behind them.
+    The kernel frees the locks of a killed process.
     """
 
     TURN, NEXT = 0, 1  # bytes of the file
@@ -83,13 +83,13 @@ class Processes:
         self._file: int | None = None  # open while this process has the turn or waits for it
 
     def take(self, until: float) -> bool:
-        """Whether it came by then, in seconds of time.monotonic(); where no file can be locked, it always comes."""
+        """Take the turn; False if not free by `until` (time.monotonic()). Always True if the file cannot be locked."""
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if self._lock(self.NEXT, until) and self._lock(self.TURN, until):
                 self._free(self.NEXT)
                 return True
-        except OSError:  # SQLite itself says what is wrong with the folder
+        except OSError:  # SQLite itself reports what is wrong with the folder
             self.give()
             return True
         self.give()
@@ -105,7 +105,7 @@ class Processes:
         while True:
             try:
                 fcntl.lockf(self._opened, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-            except (BlockingIOError, PermissionError):  # which of the two is the system's choice (fcntl(2))
+            except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, depending on the system (fcntl(2))
                 if time.monotonic() >= until:
                     return False
                 time.sleep(LOOK)
@@ -129,4 +129,4 @@ class WriteTurns(dict[str, WriteTurn]):
 
 
 WRITE_TURNS = WriteTurns()
-os.register_at_fork(after_in_child=WRITE_TURNS.clear)  # what the parent's threads were doing, no thread of a child ends
+os.register_at_fork(after_in_child=WRITE_TURNS.clear)  # a child has none of the threads that hold the parent's turns

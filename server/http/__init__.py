@@ -1,1 +1,1 @@
-"""The server: how requests come in and answers go out (docs/decisions/server.md)."""
+"""The HTTP server (docs/decisions/server.md)."""

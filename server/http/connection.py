@@ -1,4 +1,4 @@
-"""One client's connection: reads its requests one after the other and writes the answers.
+"""One client connection: reads requests one after the other and writes the responses.
 
 All of it runs on the event loop's thread.
 """
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 class Connection(asyncio.Protocol):
-    """Each thing that a connection waits for has a deadline; the server checks every connection each second."""
+    """Everything that a connection waits for has a deadline, which the server checks every second."""
 
     transport: asyncio.Transport
     reader: Reader
 
     def __init__(self, server: HttpServer, given: bytes | None = None) -> None:
-        """`given` are the bytes that another process has already read from it."""
+        """`given`: the bytes that another process has already read from it."""
         self.server = server
         self.given = given
-        self.read = bytearray()  # what was read of the request, while it may still move to another process
+        self.read = bytearray()  # the bytes read of the request, while it may still move to another process
         self.may_move = False
-        self.ahead = b""  # what came after a request that is not answered yet
+        self.ahead = b""  # pipelined bytes, received before the current response was sent
         self.is_answering = False
-        self.is_parting = False  # it is closing, and no further request is read
-        self.is_full = False  # the client does not read its answers fast enough
+        self.is_closing = False  # no further request is read
+        self.is_full = False  # the client does not read its responses fast enough
         self.is_half_closed = False  # the client has closed its sending side
         self.is_gone = False
         self.began = 0.0  # when the request began
         self.due = 0.0
-        self.rests_since = 0.0
-        self.came = 0  # bytes of the body at the last check
-        self.unsent, self.unsent_due = 0, 0.0  # bytes of answers at the last check, and when there must be fewer
+        self.idle_since = 0.0
+        self.received = 0  # bytes of the body at the last check
+        self.unsent, self.unsent_due = 0, 0.0  # unsent bytes at the last check, and when there must be fewer
 
     # Called by the event loop
 
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         self.reader = Reader(peer[:2] if peer else ("", 0), here[:2], self.server.memory)
         self.transport.set_write_buffer_limits(high=limits.AHEAD)
-        self._rest()
+        self._begin_idle()
         self.server.enters(self)
         if self.given is not None:
             self._read(self.given)
@@ -59,8 +59,8 @@ class Connection(asyncio.Protocol):
         self.server.leaves(self)
 
     def data_received(self, data: bytes) -> None:
-        if self.is_parting:
-            return  # what a client sends while its connection closes is dropped
+        if self.is_closing:
+            return  # drop what the client still sends
         if self.is_answering or self.is_full or self.ahead:
             self.ahead += data
             if len(self.ahead) > limits.AHEAD:
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
             self._read(data)
 
     def eof_received(self) -> bool:
-        """A client that closed its sending side still gets the answers to what it sent."""
+        """A client that closed its sending side still gets the responses to what it sent."""
         self.is_half_closed = True
         return self.is_answering or bool(self.ahead)
 
@@ -78,19 +78,19 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.is_full = False
-        if not (self.is_answering or self.is_parting):
-            self._go_on()
+        if not (self.is_answering or self.is_closing):
+            self._resume()
 
     # Reading
 
-    def _rest(self) -> None:
-        """Begin the time between two requests."""
-        self.rests_since = time.monotonic()
-        self.due = self.rests_since + limits.IDLE
+    def _begin_idle(self) -> None:
+        """Start the idle timeout between two requests."""
+        self.idle_since = time.monotonic()
+        self.due = self.idle_since + limits.IDLE
 
     @property
-    def is_resting(self) -> bool:
-        return not (self.is_answering or self.is_parting or self.reader.has_begun)
+    def is_idle(self) -> bool:
+        return not (self.is_answering or self.is_closing or self.reader.has_begun)
 
     def _read(self, data: bytes) -> None:
         reader = self.reader
@@ -113,28 +113,28 @@ class Connection(asyncio.Protocol):
             self.server.take(self)
             return
         if reader.has_head and not had_head:
-            self.came, self.due = 0, time.monotonic() + limits.STEP
+            self.received, self.due = 0, time.monotonic() + limits.STEP
             if reader.expects_continue and not reader.size:
                 self.transport.write(CONTINUE)
         if self.is_half_closed:
             self.transport.close()  # the rest will not come
 
     def move(self) -> bool:
-        """Hand the connection to the process for large requests, with all that was read; False if it has to stay."""
+        """Hand the connection, and the bytes read, to the process for large requests; False if it has to stay."""
         if self.may_move and not self.transport.get_write_buffer_size():
             self.transport.pause_reading()
             client = self.transport.get_extra_info("socket").fileno()
             if self.server.hand_over(client, bytes(self.read) + self.ahead):
                 self.is_gone = True
-                self.transport.abort()  # which closes only this process's descriptor
+                self.transport.abort()  # closes only this process's descriptor
                 return True
             self.transport.resume_reading()
         self.read, self.may_move = bytearray(), False
         return False
 
-    def _go_on(self) -> None:
-        """Read what came in the meantime."""
-        if self.is_gone or self.is_parting or self.is_answering or self.is_full:
+    def _resume(self) -> None:
+        """Read what arrived in the meantime."""
+        if self.is_gone or self.is_closing or self.is_answering or self.is_full:
             return
         self.transport.resume_reading()
         if self.ahead:
@@ -149,32 +149,32 @@ class Connection(asyncio.Protocol):
         return self.reader.keeps_alive and not (is_last or self.server.is_closing)
 
     def send(self, answer: bytes, *, closes: bool) -> None:
-        """Send the answer to the current request; then go on with the next one, or close."""
+        """Send the response to the current request; then continue with the next one, or close."""
         self.is_answering = False
         if self.is_gone:
             return
         self.transport.write(answer)
         if closes:
-            self._part(lingers=bool(self.ahead))
+            self._close(lingers=bool(self.ahead))
             return
         self.ahead = self.reader.next() + self.ahead
         if self.is_half_closed and not self.ahead:
-            self._part(lingers=False)
+            self._close(lingers=False)
             return
-        self._rest()
+        self._begin_idle()
         if not self.is_full:
-            self.server.loop.call_soon(self._go_on) if self.ahead else self.transport.resume_reading()
+            self.server.loop.call_soon(self._resume) if self.ahead else self.transport.resume_reading()
 
     def refuse(self, refused: Refused) -> None:
-        """Answer with a refusal and close, since it is unknown where the client's next request begins."""
+        """Send an error and close, since it is unknown where the client's next request begins."""
         self.transport.write(refusal(refused, is_head=self.reader.is_head))
         self.reader.forget()
         self.server.log_unreadable(self, refused.status)
-        self._part(lingers=True)
+        self._close(lingers=True)
 
-    def _part(self, *, lingers: bool) -> None:
-        """Close; with `lingers` only after a while, since a client that is still sending would not read the answer."""
-        self.is_parting = True
+    def _close(self, *, lingers: bool) -> None:
+        """Close; with `lingers` after a delay, since a client that is still sending would not read the response."""
+        self.is_closing = True
         self.ahead = b""
         self.due = time.monotonic() + limits.LINGER
         if self.is_half_closed or not lingers:
@@ -185,8 +185,7 @@ class Connection(asyncio.Protocol):
 
     # Deadlines
 
-    def look(self, now: float) -> None:
-        """Check the deadlines."""
+    def check_deadlines(self, now: float) -> None:
         unsent = self.transport.get_write_buffer_size()
         self.server.memory.others += unsent + len(self.ahead)
         if unsent:
@@ -196,16 +195,16 @@ class Connection(asyncio.Protocol):
         if self.is_answering or now < self.due:
             return
         reader = self.reader
-        if self.is_parting:
+        if self.is_closing:
             self.transport.abort()
         elif not reader.has_begun:
             self.transport.close()
         elif not reader.has_head:
             self.refuse(Refused(408, f"The head of the request did not come within {limits.HEAD:.0f} seconds."))
-        elif reader.size - self.came < limits.LEAST or now - self.began > limits.BODY:
+        elif reader.size - self.received < limits.LEAST or now - self.began > limits.BODY:
             self.refuse(Refused(408, "The body of the request comes too slowly."))
         else:
-            self.came, self.due = reader.size, now + limits.STEP
+            self.received, self.due = reader.size, now + limits.STEP
 
     def _require_reading(self, unsent: int, now: float) -> None:
         if not self.unsent:

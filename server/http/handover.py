@@ -1,7 +1,7 @@
 """Hands large requests to a process of their own, since parsing megabytes of JSON blocks all threads of a process.
 
-The process that accepted a connection passes it on, with what it has read of the request, over a pair of sockets that
-all processes inherit. The other process reads on, answers and closes the connection.
+The process that accepted a connection sends it, with the bytes it has read, over a socket pair that all processes
+inherit. The other process reads the rest, responds and closes the connection.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 
 
 class Handover:
-    """The pair of sockets, to be made before the fork; any number of processes may use either end."""
+    """The socket pair, created before the fork; any number of processes may use either end."""
 
     def __init__(self) -> None:
         self.into, self.out_of = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -20,7 +20,7 @@ class Handover:
         self.out_of.setblocking(False)
 
     def give(self, client: int, read: bytes) -> bool:
-        """Pass on a copy of a connection's descriptor and the bytes read; False if that fails."""
+        """Send a copy of a connection's descriptor and the bytes read; False if that fails."""
         try:
             with os.fdopen(os.memfd_create("request"), "wb") as file:
                 file.write(read)
@@ -31,7 +31,7 @@ class Handover:
         return True
 
     def take(self) -> tuple[socket.socket, bytes] | None:
-        """The next connection with the bytes read of it; None if another process was faster."""
+        """The next connection and the bytes read from it; None if another process was faster."""
         with suppress(BlockingIOError):
             _, files, _, _ = socket.recv_fds(self.out_of, 1, 2)
             client, request = files

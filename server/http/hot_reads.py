@@ -1,9 +1,8 @@
-"""Hot reads of both wires, answered past Django: from the parsed head of a request to the bytes of its answer.
+"""The fast path: hot reads of both wires without Django, from the parsed request head to the bytes of the response.
 
-Each is a bounded number of statements of fixed text (fast_path.py of iceberg_rest and of catalogs). On SQLite, which
-answers from memory and never lets a reader wait, it runs on the event loop; on PostgreSQL, and for lists that are too
-long for the loop, in a thread for short reads. Whatever turns out to be more goes through Django; nothing has changed
-meanwhile.
+Each is a bounded number of fixed SQL statements (fast_path.py of iceberg_rest and of catalogs). On SQLite, which reads
+from memory and never blocks readers, it runs on the event loop; on PostgreSQL, and for lists too long for the loop, in
+a short-read thread. Everything else falls back to Django; nothing has changed by then.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from metalake.blocking import BeginAgain
 from metalake.bodies import JSON
 from metalake.client_address import client_of
 from metalake.errors import Invalid
-from metalake.headers import ASKED_EACH_TIME, BY_CALLER, HARMLESS
+from metalake.headers import BY_CALLER, HARMLESS, REVALIDATED
 from metalake.request_context import Door, address, door, request_id
 from metalake.request_target import WIRE_NAMES, require_host
-from metalake.statements import Fetch, only_by, stay_by
+from metalake.statements import Fetch, only_by, use_only
 from metalake.user_agents import engine_of
 from server.http.prepared import OnSqlite, on_postgresql
 from server.http.request_parser import Reader
@@ -41,7 +40,7 @@ from server.response_log import BODILESS, count_answer, id_of_request
 
 log = logging.getLogger(__name__)
 
-_PLAIN = re.compile(r"/(iceberg|api)/[\x21\x22\x24-\x7e]+")  # a path as clients write it, and perhaps a query
+_PLAIN = re.compile(r"/(iceberg|api)/[\x21\x22\x24-\x7e]+")  # an encoded path, with an optional query
 _READ = {
     b"authorization": "HTTP_AUTHORIZATION",
     b"x-gravitino-active-roles": "HTTP_X_GRAVITINO_ACTIVE_ROLES",
@@ -55,7 +54,7 @@ _READ = {
     b"user-agent": "HTTP_USER_AGENT",
 }
 _NOTHING = nullcontext()
-_ALWAYS = "".join(f"{name}: {value}\r\n" for name, value in (HARMLESS | {"Cache-Control": ASKED_EACH_TIME}).items())
+_ALWAYS = "".join(f"{name}: {value}\r\n" for name, value in (HARMLESS | {"Cache-Control": REVALIDATED}).items())
 _VARY = f"Vary: {BY_CALLER}\r\n"
 
 
@@ -67,7 +66,7 @@ class HotRead(Protocol):
 
 
 class Reply(Protocol):
-    """What a wire answers; the headers are those that only this answer has."""
+    """A wire's response; the headers are those that only this response has."""
 
     @property
     def status(self) -> int: ...
@@ -78,7 +77,7 @@ class Reply(Protocol):
 
 
 class Wire(NamedTuple):
-    """One of the two wires: which hot read a method and a path below its name ask for, and what it answers."""
+    """One of the two wires: its routing of a method and path to a hot read, and the hot read's handler."""
 
     name: str
     hot_read: Callable[[str, str], tuple[Any, dict[str, str]] | None]
@@ -87,7 +86,7 @@ class Wire(NamedTuple):
 
 @dataclass
 class Question:
-    """A hot read, with what endpoints read of a request (iceberg_rest.routes.Sent)."""
+    """A request for a hot read, with what endpoints read of a request (iceberg_rest.routes.Sent)."""
 
     wire: Wire
     asked: HotRead
@@ -99,7 +98,7 @@ class Question:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What is logged of it."""
+        """The fields for the access log."""
         query = self.META["QUERY_STRING"]
         target = f"{self.path}?{query}" if query else self.path
         return {"REQUEST_METHOD": self.method, "RAW_URI": target, "REMOTE_ADDR": self.META["REMOTE_ADDR"]}
@@ -110,7 +109,7 @@ class Question:
 
 
 class Answered(NamedTuple):
-    """The bytes of an answer, and what is logged of it."""
+    """The bytes of a response, and the fields for the access log."""
 
     content: bytes
     status: int
@@ -119,10 +118,10 @@ class Answered(NamedTuple):
 
 
 class FastReads:
-    """The fast path of one server's process."""
+    """The fast path of one process of a server."""
 
     def __init__(self) -> None:
-        # Django's own door calls it too; a server is started by a process that has both.
+        # Imported late: by now the process that starts a server has loaded these apps.
         import catalogs.fast_path as native
         import iceberg_rest.fast_path as iceberg
         import metalake.urls  # noqa: F401  (its endpoints add their hot reads)
@@ -135,7 +134,7 @@ class FastReads:
         self._fetch: Fetch = OnSqlite() if self.never_waits else on_postgresql
 
     def find(self, reader: Reader) -> Question | None:
-        """The hot read that a whole request is; None for any other."""
+        """The hot read for a complete request; None if it is not one."""
         parser = reader.parser
         method = parser.method.decode("latin-1")
         target = parser.path.decode("latin-1")
@@ -151,17 +150,17 @@ class FastReads:
         return Question(wire, *matched, method, path, meta | {"QUERY_STRING": query})
 
     def settle(self) -> None:
-        """Have this thread, which does nothing else that asks the database, be on the fast path from now on."""
-        stay_by(self._fetch)
+        """Dedicate this thread, which must not use the database otherwise, to the fast path."""
+        use_only(self._fetch)
         self._loops_thread = threading.get_ident()
 
     @property
     def is_in_loop(self) -> bool:
-        """Whether this thread is the one that was settled."""
+        """Whether this is the dedicated thread of the event loop."""
         return threading.get_ident() == self._loops_thread
 
     def answer(self, question: Question, closes: bool) -> Answered | None:
-        """The answer; None if the request has to go the way of all requests."""
+        """The response; None if the request has to fall back to Django."""
         started, meta = time.perf_counter(), question.META
         identifier = request_id.set(id_of_request(meta.get("HTTP_X_REQUEST_ID", "")))
         came_from = address.set(client_of(meta, settings.METALAKE_TRUSTED_PROXIES))
@@ -174,10 +173,10 @@ class FastReads:
                 return None
             head, body = _head_of(reply, closes), b"" if question.method == "HEAD" else reply.body
             answered = Answered(head + body, reply.status, len(body), request_id.get())
-        except (BeginAgain, Invalid, SynchronousOnlyOperation):  # the last for a query set beside the event loop
+        except (BeginAgain, Invalid, SynchronousOnlyOperation):  # the last for a query set on the event loop
             return None
         except Exception:
-            log.exception("the fast path left a request to the others")
+            log.exception("the fast path failed; the request falls back to Django")
             return None
         finally:
             door.reset(came_by)
@@ -188,7 +187,7 @@ class FastReads:
 
 
 def _meta_of(reader: Reader) -> dict[str, str] | None:
-    """The fields that hot reads know, and the client's address; None if one of them came twice."""
+    """The headers that hot reads use, and the client's address; None if a header is repeated."""
     known = reader.known
     if known and known.meta:
         return known.meta
@@ -204,7 +203,7 @@ def _meta_of(reader: Reader) -> dict[str, str] | None:
 
 
 def _head_of(reply: Reply, closes: bool) -> bytes:
-    """The head of the answer, with its fields in the order that Django gives them."""
+    """The head of the response, with its headers in Django's order."""
     status, body = reply.status, reply.body
     kind = f"Content-Type: {JSON}\r\n" if body else ""
     own = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())

@@ -1,4 +1,4 @@
-"""The HTTP server of one process: its connections, and the threads that answer their requests."""
+"""The HTTP server of one process: its connections, and the thread pools that handle their requests."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from server.response_log import BODILESS
 log = logging.getLogger(__name__)
 access = logging.getLogger("metalake.access")
 
-FAILED = "The server failed; its log says how."
-BUSY = "This server has as many requests as it can take; nothing was changed. Try again."
-SLOW = "Others wait for slow systems already, and this request may have to; nothing was changed. Try again."
+FAILED = "The server failed; its log has the reason."
+BUSY = "The server is at its limit of requests; nothing was changed. Try again."
+SLOW = "Too many requests are waiting for slow systems; nothing was changed. Try again."
 
 
 class HttpServer:
-    """Passes whole requests to threads of a pool, which call the WSGI application; the event loop sends the answers."""
+    """Queues complete requests for threads that call the WSGI application; the event loop sends the responses."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class HttpServer:
         handover: Handover | None = None,
         fast: FastReads | None = None,
     ) -> None:
-        """`counts` is called with the number of connections; `handover` leads to the process for large requests."""
+        """`counts` gets the number of connections; `handover` sends connections to the process for large requests."""
         self.fast = fast
         self.application, self.loop, self.counts, self.handover = application, loop, counts, handover
         self.memory = Memory()
@@ -83,19 +83,19 @@ class HttpServer:
         """Close the connection that has been idle for longest, so that idle clients do not keep others out."""
         waiting = [each for each in self.connections if not each.is_answering]
         if waiting:
-            min(waiting, key=lambda each: (not each.is_resting, each.rests_since)).transport.abort()
+            min(waiting, key=lambda each: (not each.is_idle, each.idle_since)).transport.abort()
 
-    def look(self) -> None:
-        """Check all connections; to be called each second."""
+    def check_deadlines(self) -> None:
+        """Check the deadlines of all connections; called every second."""
         self.memory.others = 0
         now = time.monotonic()
         for connection in list(self.connections):
-            connection.look(now)
+            connection.check_deadlines(now)
 
-    def let_go(self) -> None:
+    def close_idle(self) -> None:
         """Close the connections that are between two requests."""
         for connection in list(self.connections):
-            if connection.is_resting:
+            if connection.is_idle:
                 connection.transport.close()
 
     @property
@@ -109,7 +109,7 @@ class HttpServer:
     # Requests
 
     def take(self, connection: Connection) -> None:
-        """Answer a whole request, queue it for a thread, or refuse it."""
+        """Answer a complete request on the fast path, queue it for a thread, or refuse it."""
         fast, has_room = self.fast, self.memory.total <= limits.MOST_MEMORY
         question = fast.find(connection.reader) if fast and has_room else None
         if not (fast and question and fast.never_waits):
@@ -118,16 +118,16 @@ class HttpServer:
             self._queue(connection)
 
     def _queue(self, connection: Connection, question: Question | None = None) -> None:
-        """Queue a whole request for a thread, or refuse it."""
+        """Queue a complete request for a thread, or refuse it."""
         has_room = self.memory.total <= limits.MOST_MEMORY
         environment = connection.reader.environment()
         is_read = _is_read(environment)
         pool = self.reads if is_read else self.others
         if not has_room or not pool.take(lambda: self._answer(connection, environment, question)):
-            self._spare(connection, environment, Refused(503, BUSY if is_read else SLOW))
+            self._refuse(connection, environment, Refused(503, BUSY if is_read else SLOW))
 
     def _answer_fast(self, connection: Connection, fast: FastReads, question: Question) -> bool:
-        """Answer a hot read on the fast path; False if it has to go the way of all requests."""
+        """Answer a hot read on the fast path; False if it has to fall back to Django."""
         started, closes = time.perf_counter(), not connection.keeps_alive
         answered = fast.answer(question, closes)
         if answered is None:
@@ -141,7 +141,7 @@ class HttpServer:
         return True
 
     def _answer(self, connection: Connection, environment: Environment, question: Question | None = None) -> None:
-        """Answer a request, first as the hot read that it may be; runs in a thread of a pool."""
+        """Answer a request, trying the fast path first; runs in a thread of a pool."""
         if connection.is_gone:
             return
         if self.fast and question and self._answer_fast(connection, self.fast, question):
@@ -150,11 +150,11 @@ class HttpServer:
         try:
             status, headers, body = self._call(environment)
         except BeginAgain as again:
-            self.loop.call_soon_threadsafe(self._again, connection, environment, isinstance(again, TooLong))
+            self.loop.call_soon_threadsafe(self._retry, connection, environment, isinstance(again, TooLong))
             return
         except BaseException:
-            log.exception("a request was not answered by the application")
-            self.loop.call_soon_threadsafe(self._spare, connection, environment, Refused(500, FAILED))
+            log.exception("the application failed to answer a request")
+            self.loop.call_soon_threadsafe(self._refuse, connection, environment, Refused(500, FAILED))
             return
         closes = not connection.keeps_alive
         word = "close" if closes else "keep-alive" if environment["SERVER_PROTOCOL"] == "HTTP/1.0" else ""
@@ -164,17 +164,17 @@ class HttpServer:
             given = dict(headers)
             _log_access(environment, status[:3], started, len(body), given.get("X-Request-Id", ""))
 
-    def _again(self, connection: Connection, environment: Environment, is_long: bool) -> None:
-        """Queue a read again that has to wait or computes for long, for threads that may."""
+    def _retry(self, connection: Connection, environment: Environment, is_long: bool) -> None:
+        """Queue a read again that would block or compute for long, for threads that may."""
         if connection.is_gone or (is_long and connection.move()):
             return
         environment["wsgi.input"].seek(0)
         if not self.others.take(lambda: self._answer(connection, environment)):
-            self._spare(connection, environment, Refused(503, SLOW))
+            self._refuse(connection, environment, Refused(503, SLOW))
 
     def _call(self, environment: Environment) -> tuple[str, list[tuple[str, str]], bytes]:
         given: list[Any] = []
-        own = dict(environment)  # a copy: Django writes into it, and a request may run again from the original
+        own = dict(environment)  # a copy: Django writes into it, and the request may be retried from the original
         response = self.application(own, lambda status, headers, *_: given.extend((status, headers)))
         try:
             body = b"".join(response)
@@ -185,7 +185,7 @@ class HttpServer:
             headers.append(("Content-Length", str(len(body))))
         return status, headers, b"" if environment["REQUEST_METHOD"] == "HEAD" else body
 
-    def _spare(self, connection: Connection, environment: Environment, refused: Refused) -> None:
+    def _refuse(self, connection: Connection, environment: Environment, refused: Refused) -> None:
         closes = not connection.keeps_alive
         is_head = environment["REQUEST_METHOD"] == "HEAD"
         connection.send(refusal(refused, closes=closes, is_head=is_head), closes=closes)
@@ -199,7 +199,7 @@ class HttpServer:
 
 
 def _limit_statements(connection: Any, **_: Any) -> None:
-    """Limit the statements of short reads on a new connection; a longer one runs again in a thread that may wait."""
+    """Limit statements of short reads on a new connection; a read that exceeds it is retried where it may block."""
     if is_short() and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -214,11 +214,11 @@ _SHORT = re.compile(
 )
 
 
-_SECRET = re.compile(r"(/invitations/)[^?]+")  # in a path; what follows is not logged
+_SECRET = re.compile(r"(/invitations/)[^?]+")  # the token in the path is not logged
 
 
 def _is_read(environment: Environment) -> bool:
-    """Whether a request may begin in a thread for short reads; pages and questions about rights compute for long."""
+    """Whether a request starts in a short-read thread; pages and access queries take too long to compute."""
     return environment["REQUEST_METHOD"] in ("GET", "HEAD") and bool(_SHORT.fullmatch(path_in(environment["RAW_URI"])))
 
 

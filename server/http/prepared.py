@@ -1,4 +1,4 @@
-"""How the fast path sends its statements: through the driver, prepared, on the connection that Django opened."""
+"""The fast path's statements: prepared, sent through the driver, on the connection that Django opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BIGINT, TEXT, BIGINTS = 20, 25, 1016  # in PostgreSQL's pg_type
 
 
 class OnSqlite:
-    """For one thread: SQLite's own cache has its statements prepared, and it never waits for a lock."""
+    """For one thread. The sqlite3 module caches prepared statements; no statement waits for a lock."""
 
     def __init__(self) -> None:
         self.raw: sqlite3.Connection | None = None
@@ -37,7 +37,7 @@ class OnSqlite:
             raise BeginAgain from failure
 
     def _open(self) -> sqlite3.Connection:
-        """Open a connection as Django does, in another thread, since Django opens none in that of an event loop."""
+        """Open Django's connection in another thread, since Django refuses to in the event loop's."""
         opened: list[sqlite3.Connection] = []
 
         def open_one() -> None:
@@ -63,10 +63,10 @@ def _with_question_marks(statement: str) -> str:
 
 
 def on_postgresql(statement: str, parameters: Sequence[Any]) -> list[Row]:
-    """Send a statement that the session has prepared, or prepares now, on this thread's connection.
+    """Execute a statement on this thread's connection, preparing it if necessary.
 
-    It is prepared under a name made from its text: behind a pooler that gives a session to others in between, whoever
-    finds it there finds the same statement. A connection that fails is closed, and the read goes the way of all.
+    Its name is derived from its text, so that clients of a pooler that share a session find the same statement by it.
+    A connection that fails is closed, and the read falls back to Django. Raises BeginAgain.
     """
     import psycopg
 
@@ -81,7 +81,7 @@ def on_postgresql(statement: str, parameters: Sequence[Any]) -> list[Row]:
 
 
 class Session:
-    """A connection by the calls of libpq alone: psycopg's cursors take longer than all the rest of a hot read."""
+    """A connection through libpq calls only: psycopg's cursors take longer than the rest of a hot read."""
 
     _all: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
 
@@ -145,7 +145,7 @@ def _prepared(statement: str, types: tuple[int, ...]) -> tuple[bytes, bytes, lis
 
 
 def _type_of(parameter: object) -> int:
-    """PostgreSQL's number of a parameter's type."""
+    """The OID of a parameter's type."""
     if isinstance(parameter, list):
         return BIGINTS
     return BIGINT if isinstance(parameter, int) else TEXT

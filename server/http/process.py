@@ -1,4 +1,4 @@
-"""A process of the server, which gunicorn's arbiter starts, watches and ends."""
+"""A worker process of the server; gunicorn's arbiter starts, monitors and stops it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from server.http.handover import Handover
 from server.http.hot_reads import FastReads
 from server.http.http_server import HttpServer
 
-ASIDE = 0.002  # seconds for which a new connection is left to processes that have fewer connections
+ASIDE = 0.002  # seconds that processes with fewer connections get to accept a new one first
 SWITCH = 0.001  # seconds after which a computing thread yields to the others
 
 
 class Balance:
-    """The number of connections of each process, in memory that all of them share; to be made before the fork."""
+    """The number of connections of each process, in shared memory; created before the fork."""
 
     PLACES = 512
     NOBODY = -1
@@ -43,8 +43,8 @@ class Balance:
         struct.pack_into("i", self.memory, 4 * (place % self.PLACES), connections)
 
     def fewest(self) -> int:
-        there = [count for (count,) in struct.iter_unpack("i", self.memory[:]) if count != self.NOBODY]
-        return min(there, default=0)
+        counts = [count for (count,) in struct.iter_unpack("i", self.memory[:]) if count != self.NOBODY]
+        return min(counts, default=0)
 
 
 BALANCE = Balance()
@@ -71,7 +71,7 @@ ROLES = Roles()
 
 
 class ServerWorker(Worker):
-    """A process with one event loop that reads and writes, and threads that answer."""
+    """A process with one event loop for I/O, and threads that handle requests."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -118,7 +118,7 @@ class ServerWorker(Worker):
         while self.alive and self.ppid == os.getppid():
             if not self.server.is_stuck:
                 self.notify()
-            self.server.look()
+            self.server.check_deadlines()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.ends.wait(), 1.0)
         await self._close()
@@ -131,7 +131,7 @@ class ServerWorker(Worker):
     # New connections
 
     def _on_connection(self, listener: socket.socket) -> None:
-        """Accept a new connection, now if no process has fewer connections, else a moment later.
+        """Accept a new connection: now if no process has fewer connections, otherwise after ASIDE.
 
         Every process is woken for it.
         """
@@ -147,13 +147,13 @@ class ServerWorker(Worker):
             self.loop.add_reader(listener, self._on_connection, listener)
 
     def _accept(self, listener: socket.socket) -> bool:
-        """Take a waiting connection; False if there is none, or no room for it."""
+        """Accept a pending connection; False if there is none, or no room for it."""
         try:
             client, _ = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):  # another process was faster, or the client is gone
             return False
         except OSError as failure:  # too many open files
-            self.log.error("a connection could not be taken: %s", failure)
+            self.log.error("a connection could not be accepted: %s", failure)
             self.server.make_room()
             return False
         self._enter(client)
@@ -174,15 +174,14 @@ class ServerWorker(Worker):
     # The end
 
     async def _close(self) -> None:
-        """End: answer the requests that run, and give idle clients a moment to send one more."""
+        """Graceful shutdown: finish running requests, and give idle clients a moment to send one more."""
         for listener in self.listeners:
             self.loop.remove_reader(listener)
-        for (
-            door
-        ) in self.sockets:  # once every process closed it, new connections are refused and a proxy asks another node
-            while not self.is_for_large and self._accept(door.sock):
+        # Once every process has closed it, new connections are refused and a proxy tries another node.
+        for listener in self.sockets:
+            while not self.is_for_large and self._accept(listener.sock):
                 pass
-            door.close()
+            listener.close()
         self.server.is_closing, self.server.counts = True, bool
         BALANCE.put(self.age, BALANCE.NOBODY)
         began = time.monotonic()
@@ -191,15 +190,15 @@ class ServerWorker(Worker):
             if passed > self.cfg.graceful_timeout:
                 break
             if passed > limits.PARTING:
-                self.server.let_go()
+                self.server.close_idle()
             self.notify()
-            self.server.look()
+            self.server.check_deadlines()
             await asyncio.sleep(0.05)
 
 
 def _allow_files() -> None:
-    """Raise the limit of open files to what the server's connections need, if the machine allows it."""
+    """Raise the open-file limit to what the server's connections need, if the machine allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.MOST_CONNECTIONS + 1024
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+    needed = limits.MOST_CONNECTIONS + 1024
+    if soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), hard))

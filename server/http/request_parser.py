@@ -1,4 +1,4 @@
-"""Reads requests as they come in, piece by piece, and builds the environment for the application.
+"""Parses requests incrementally, and builds the WSGI environment.
 
 Sources: RFC 9112 (HTTP/1.1), sections 2 to 7; PEP 3333 for the environment.
 """
@@ -25,7 +25,7 @@ from server.http.responses import Refused
 
 Environment = dict[str, Any]
 
-TOO_MUCH = "Others send and are sent more than this server can keep; nothing was changed. Try again."
+TOO_MUCH = "The server's memory for requests is full; nothing was changed. Try again."
 TLS = b"\x16\x03"  # the first bytes of a client that speaks https to this port
 MOST_DIGITS = 100  # Python refuses to parse numbers of thousands of digits
 TOO_LARGE = "The request body may take {} bytes."
@@ -39,18 +39,18 @@ _REFUSALS = {
     ),
     letters.InvalidHTTPVersion: (505, "This server speaks HTTP/1.1 and HTTP/1.0."),
     letters.InvalidRequestLine: (400, "The first line of the request is not a method, a target and a version."),
-    letters.InvalidRequestMethod: (400, "The method of the request is no word of 3 to 20 capital letters."),
-    letters.InvalidHeaderName: (400, "A header field's name has a character that none may have, or may not come here."),
+    letters.InvalidRequestMethod: (400, "The method of the request is not a word of 3 to 20 capital letters."),
+    letters.InvalidHeaderName: (400, "A header field's name has an invalid character, or is not allowed here."),
     letters.UnsupportedTransferCoding: (501, "A body may be sent in chunks, and with no other transfer coding."),
 }
 
 
 @dataclass
 class Memory:
-    """The bytes that this process has in memory for its clients."""
+    """The bytes that this process buffers for its clients."""
 
     bodies: int = 0
-    others: int = 0  # unread answers, and what was read ahead, as of the last check
+    others: int = 0  # unsent responses and pipelined bytes, as of the last check
 
     @property
     def total(self) -> int:
@@ -58,20 +58,20 @@ class Memory:
 
 
 class Known:
-    """The fields of a request, as they came and parsed."""
+    """The header fields of a request, raw and parsed."""
 
     def __init__(self, fields: bytes, headers: list[tuple[bytes, bytes]]) -> None:
         self.fields, self.headers = fields, headers
-        self.meta: dict[str, str] | None = None  # what the fast path reads of them
+        self.meta: dict[str, str] | None = None  # those that the fast path uses
 
 
 class Parser(PythonProtocol):
-    """Checks the trailer of a chunked body as strictly as a head, although it is not used."""
+    """Checks the trailer of a chunked body as strictly as a header, although it is not used."""
 
     def _find_line(self, limit: int, error: Exception) -> int:
         end = super()._find_line(limit, error)
         if end > 0 and self._chunk_state == "trailer" and not _FIELD.fullmatch(self._buffer, 0, end):
-            raise letters.InvalidHeader("What comes behind the body is no header field")
+            raise letters.InvalidHeader("The trailer after the body is not a header field")
         return end
 
 
@@ -81,8 +81,8 @@ class Reader:
     def __init__(self, peer: tuple[str, int], here: tuple[str, int], memory: Memory) -> None:
         self.peer, self.here, self.memory = peer, here, memory
         self.prefix = settings.METALAKE_PATH_PREFIX.encode()
-        self.size = 0  # bytes of the body that came
-        self.known: Known | None = None  # the fields of the last request that was a read
+        self.size = 0  # bytes of the body received so far
+        self.known: Known | None = None  # the fields of the last read request
         self.parser = Parser(
             on_header=self._field,
             on_headers_complete=self._head,
@@ -108,7 +108,7 @@ class Reader:
             if self.known and self._repeats(data, self.known):
                 return
             if data.startswith(TLS):
-                raise Refused(400, "TLS was begun where plain HTTP is spoken: a proxy before this server ends it.")
+                raise Refused(400, "This port speaks plain HTTP, not TLS: terminate TLS at a proxy in front of it.")
         is_first, self.has_begun = not self.has_begun, True
         try:
             self.parser.feed(data)
@@ -116,18 +116,18 @@ class Reader:
             status, why = _REFUSALS.get(type(wrong), (400, f"The request cannot be read: {wrong}."))
             raise Refused(status, why) from None
         if self.parser.is_chunked and self.size + self.parser._chunk_remaining > self.most:
-            raise Refused(413, TOO_LARGE.format(self.most))  # by the size at the head of a chunk
+            raise Refused(413, TOO_LARGE.format(self.most))  # known from the chunk's size line
         if is_first and self.is_whole:
             self._remember(data)
 
     def _remember(self, data: bytes) -> None:
-        """Remember the fields of a read that came alone and in one piece, for those that follow it."""
+        """Remember the fields of a read that arrived alone and in one piece, for `_repeats`."""
         parser, (line, _, fields) = self.parser, data.partition(b"\r\n")
         is_read = parser.should_keep_alive and not (self.size or parser.is_chunked or self.has_ahead)
         self.known = Known(fields, parser.headers) if is_read and _READ.fullmatch(line) else None
 
     def _repeats(self, data: bytes, known: Known) -> bool:
-        """Take a read whose fields are, byte for byte, those of the one before: parsing them is most of the reading."""
+        """Accept a read whose header bytes equal those of the previous one, without parsing them again (hot path)."""
         line, _, fields = data.partition(b"\r\n")
         if fields != known.fields or len(line) > limits.LINE or not (read := _READ.fullmatch(line)):
             return False
@@ -144,12 +144,12 @@ class Reader:
 
     @property
     def has_ahead(self) -> bool:
-        """Whether something came after the whole request."""
+        """Whether bytes arrived after the complete request."""
         return bool(self.parser.remaining())
 
     @property
     def is_large(self) -> bool:
-        """Whether the process for large requests answers it: each delivery of a harvest too, as they are many."""
+        """Whether it goes to the process for large requests, as do all deliveries of a harvest, since they are many."""
         return self.is_delivery or (self.has_head and max(self.size, self.parser.content_length or 0) > limits.LARGE)
 
     @property
@@ -170,7 +170,7 @@ class Reader:
         return self.parser.should_keep_alive
 
     def next(self) -> bytes:
-        """Prepare for the next request; returns what was read of it already."""
+        """Prepare for the next request; returns the bytes of it that were read already."""
         ahead = self.parser.remaining()
         self.parser.reset()
         self.forget()
@@ -208,10 +208,10 @@ class Reader:
         self.memory.bodies += len(part)
         if self.size > self.most:
             raise Refused(413, TOO_LARGE.format(self.most))
-        if self.memory.total > limits.MOST_MEMORY:  # several large bodies may have begun while there was room
+        if self.memory.total > limits.MOST_MEMORY:  # several large bodies may have started while there was room
             raise Refused(503, TOO_MUCH)
         if self.parser.is_chunked and self.pieces > limits.FEW_CHUNKS and self.size < self.pieces * limits.SMALL_CHUNK:
-            raise Refused(400, f"Send the body in larger chunks than {limits.SMALL_CHUNK} bytes.")
+            raise Refused(400, f"Send the body in chunks larger than {limits.SMALL_CHUNK} bytes.")
 
     def environment(self) -> Environment:
         """The WSGI environment of the whole request."""
@@ -247,7 +247,7 @@ class Reader:
 
 
 def _key(name: bytes) -> str | None:
-    """The environment's key for a header; None for a name with an underscore, whose key another name may have."""
+    """The WSGI key of a header; None for a name with an underscore, which would collide with the one with a dash."""
     if b"_" in name or name == b"transfer-encoding":
         return None
     key = name.decode("latin-1").upper().replace("-", "_")

@@ -1,4 +1,4 @@
-"""Answers as bytes: those of the application, and the server's own.
+"""Responses as bytes: those of the application, and the server's own errors.
 
 Source: RFC 9112 (HTTP/1.1), sections 3 to 7 and 9.
 """
@@ -21,7 +21,7 @@ _date: tuple[int, str] = (0, "")
 
 
 class Refused(Exception):
-    """Raised for a request that the server does not pass on, with its status and a sentence of explanation."""
+    """Raised for a request that the server itself refuses, with a status and an explanation."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -36,7 +36,7 @@ def head(status: str, headers: Headers, connection: str = "") -> bytes:
 
 
 def refusal(refused: Refused, *, closes: bool = True, is_head: bool = False) -> bytes:
-    """The answer to a refused request, as JSON that the clients of both wires read as an error.
+    """The response to a refused request, as JSON that the clients of both wires read as an error.
 
     Reference: Gravitino 1.2, Iceberg REST 2.3.
     """
@@ -63,7 +63,7 @@ def refusal(refused: Refused, *, closes: bool = True, is_head: bool = False) -> 
 
 
 def now_text() -> str:
-    """The Date of an answer, made once a second."""
+    """The Date header, formatted once a second."""
     global _date
     now = int(time.time())
     if _date[0] != now:

@@ -1,7 +1,7 @@
-"""The pools of threads that answer: a few for reads of our own store, others for everything that may block.
+"""The thread pools for requests: one for reads of our own database, one for everything that may block.
 
-A read begins in the first pool. If it turns out that it has to wait (metalake/blocking.py) it begins again in the
-other, so that nothing slow delays reads of our own store.
+A read starts in the first pool. If it would block (metalake/blocking.py) it is retried in the other, so that nothing
+slow delays reads of our own database.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ log = logging.getLogger(__name__)
 
 Job = Callable[[], object]
 
-STUCK = 120.0  # seconds on one job after which a thread counts as lost
+STUCK = 120.0  # seconds on one job after which a thread counts as stuck
 
 
 class Pool:
     """Long-lived threads, and a queue of at most `most` jobs.
 
-    The thread that rested last works first: its stack, its connection and the processor's caches are still warm. Taking
-    turns would cost a fifth more.
+    The thread that became idle last works first: its stack, connection and CPU caches are still warm. Round-robin would
+    cost a fifth more.
     """
 
     def __init__(self, name: str, threads: int, most: int, *, reads: bool = False, niceness: int = 0) -> None:
-        """`niceness` is added to that of its threads, so that the event loop goes first when both want a processor."""
+        """`niceness` is added to that of its threads, so that the event loop has priority over them."""
         self.name, self.threads, self.most, self.reads, self.niceness = name, threads, most, reads, niceness
         self.line: deque[Job] = deque()
-        self.resting: list[_Rest] = []
+        self.idle: list[_IdleThread] = []
         self.lock = threading.Lock()
         self.since: dict[int, float] = {}  # by thread: when its job began
 
@@ -46,8 +46,8 @@ class Pool:
     def take(self, job: Job) -> bool:
         """Give the job to a thread or queue it; False if the queue is full."""
         with self.lock:
-            if self.resting:
-                self.resting.pop().wake(job)
+            if self.idle:
+                self.idle.pop().wake(job)
                 return True
             if len(self.line) >= self.most:
                 return False
@@ -65,7 +65,7 @@ class Pool:
         return len(began) == self.threads and max(began) < time.monotonic() - STUCK
 
     def _work(self, number: int) -> None:
-        rest = _Rest()
+        rest = _IdleThread()
         if sys.platform == "linux":  # where each thread has its own (nice(2))
             os.nice(self.niceness)
         with short_reads() if self.reads else nullcontext():
@@ -75,20 +75,20 @@ class Pool:
                 try:
                     job()
                 except BaseException:
-                    log.exception("a thread that answers went on after a failure")
+                    log.exception("a job of the pool failed; its thread continues")
                 finally:
                     del self.since[number]
 
-    def _next(self, rest: _Rest) -> Job:
+    def _next(self, rest: _IdleThread) -> Job:
         with self.lock:
             if self.line:
                 return self.line.popleft()
-            self.resting.append(rest)
+            self.idle.append(rest)
         return rest.until_woken()
 
 
-class _Rest:
-    """The place where one thread waits for its next job."""
+class _IdleThread:
+    """An idle thread, waiting for its next job."""
 
     def __init__(self) -> None:
         self.asleep = threading.Lock()

@@ -182,10 +182,10 @@ def test_every_iceberg_route_names_its_operation() -> None:
 
 
 def test_the_iceberg_urls_are_those_of_the_table() -> None:
-    assert len(iceberg_urls.DOORS) == len({route.path for route in ROUTES})
+    assert len(iceberg_urls.PATHS) == len({route.path for route in ROUTES})
     for route in ROUTES:
         path = "demo" + re.sub(r"{\w+}", "x", route.path)
-        assert sum(bool(pattern.match(path)) for pattern, _, _ in iceberg_urls.DOORS) == 1, str(route)
+        assert sum(bool(pattern.match(path)) for pattern, _, _ in iceberg_urls.PATHS) == 1, str(route)
 
 
 @pytest.mark.django_db

@@ -159,7 +159,7 @@ def test_what_is_hidden_does_not_show(readers: World, wire: Wire) -> None:
 def test_bad_questions_are_refused(readers: World, wire: Wire) -> None:
     token = wire("GET", f"{ACCESS}/users/mia?limit=2")[1]["nextPageToken"]
     assert wire("GET", f"{ACCESS}/users/mia?limit=3&pageToken={token}")[0] == 200
-    other = "The pageToken is not of this question; begin again without it."
+    other = "The pageToken belongs to another request; start again without it."
     for path, user, says in (
         (f"users/mia?limit=2&pageToken={token}", "mia", other),
         (f"users/nils?limit=2&pageToken={token}", "olga", other),

@@ -89,7 +89,7 @@ def test_bad_questions_are_refused(readers: World, wire: Wire) -> None:
         ("ways?user=mia&role=r1", "Name one of user, group and role"),
         ("ways?by=role&user=mia", "list by user"),
         ("ways?limit=0", "limit must be"),
-        (f"ways?by=role&pageToken={token}", "The pageToken is not of this question"),
+        (f"ways?by=role&pageToken={token}", "The pageToken belongs to another request"),
         ("ways?asOf=yesterday", "asOf is 'yesterday'"),
         ("moments?since=yesterday", "since is 'yesterday'"),
         ("moments?since=2990-01-01", "has to come before"),

@@ -155,7 +155,7 @@ def test_one_server_is_backed_up_and_restored_at_another_path(start_metalake: St
     run_recipe(restore, tmp_path, {"METALAKE_HOME": str(tmp_path / "elsewhere")})
     server.environment["METALAKE_HOME"] = str(tmp_path / "elsewhere")
     server.start()
-    assert "which is not there: put the folder back" in server.log.read_text()
+    assert "which does not exist: restore the folder" in server.log.read_text()
     table = f"{ICEBERG}/namespaces/load/tables/t0"
     missing = load.client(server).send("GET", table)
     assert (missing.status, "metadata.json" in missing.body["error"]["message"]) == (404, True)

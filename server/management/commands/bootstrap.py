@@ -1,4 +1,4 @@
-"""`manage.py bootstrap`: on an empty store, the admin, the metalake `demo` and its Iceberg catalog `lake`."""
+"""`manage.py bootstrap`: on an empty store, create the admin, the metalake `demo` and its Iceberg catalog `lake`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADMIN = "admin"
 
 
 class Command(BaseCommand):
-    help = "Make the first admin and the first catalog; touches nothing once there is an account."
+    help = "Create the first admin and the first catalog; does nothing once there is an account."
 
     def handle(self, *args: Any, **options: Any) -> None:
         database_checks.wait_until_it_answers(self.stdout.write)
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         password = given or secrets.token_urlsafe(15)
         with transaction.atomic():
             admin = User.objects.create_superuser(ADMIN, password)
-            # The first metalake is made for the operator, even if METALAKE_SERVICE_ADMINS does not name them.
+            # The operator owns the first metalake, even if not named in METALAKE_SERVICE_ADMINS.
             maker = replace(actor_of(admin), service_admin=True)
             metalakes.create_metalake(maker, "demo", "The metalake that every new store begins with", {})
             catalogs.create_catalog(
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
 
 def _who_makes_others() -> Iterator[str]:
-    """Sentences about who creates metalakes, if the first admin does not."""
+    """Sentences that say who may create metalakes, if the first admin may not."""
     named = sorted(settings.METALAKE_SERVICE_ADMINS)
     if ADMIN in named or authorization_is_off():
         return

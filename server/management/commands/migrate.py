@@ -1,7 +1,7 @@
 """`manage.py migrate`: Django's, in one process at a time, and never by code that is older than its store.
 
-Servers may work meanwhile: a migration that waits for a table blocks everybody who comes after it, so it waits only
-briefly, lets them pass and tries again.
+Servers may run meanwhile: a migration that waits for a table lock blocks all later statements on it, so it waits only
+briefly, lets them through and retries.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Command(migrate.Command):
 
 @contextmanager
 def _in_its_own_time() -> Iterator[None]:
-    """Lift the limits on the time of statements, but wait only briefly for locks, since others wait meanwhile."""
+    """Lift statement timeouts, but wait only briefly for locks, since others wait meanwhile."""
     limits = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "lock_timeout": LONGEST_WAIT}
     if connection.vendor == "sqlite":
         limits = {}

@@ -1,4 +1,4 @@
-"""`manage.py serve`: migrate, fill an empty store, serve, and say where to go."""
+"""`manage.py serve`: migrate, bootstrap an empty store, print the URLs, and serve."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from server.http.process import BALANCE, ROLES, ServerWorker
 
 
 class Command(BaseCommand):
-    help = "Start Metalake; on an empty store it makes the admin and a first catalog."
-    requires_system_checks = ()  # they check our code, as `make check` does, and would add a second to each start
+    help = "Start Metalake; on an empty store it creates the admin and a first catalog."
+    requires_system_checks = ()  # `make check` runs them; they would add a second to each start
 
     def handle(self, *args: Any, **options: Any) -> None:
         if shared_memory.folder() is None:
-            raise CommandError("Start it with manage.py serve: its processes count together from the start.")
-        self.alone = leader_election.begin_to_serve()  # stored, so that the turns last as long as this process
+            raise CommandError("Start it with manage.py serve, which sets up the metrics that its processes share.")
+        self.locks = leader_election.begin_to_serve()  # stored, so that they last as long as this process
         store.wait_until_it_answers(self._say)
         if store.is_behind():
             self._say("Preparing the database ...")
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         call_command("bootstrap", stdout=self.stdout)
         static_files.prepare()
         _share()
-        door = bind_address.listen()
+        listener = bind_address.listen()
         base = f"http://{in_url(settings.METALAKE_HOST)}:{settings.METALAKE_PORT}"
         self.stdout.write(
             f"Metalake serves on {base} ({settings.METALAKE_WORKERS} x {settings.METALAKE_THREADS} threads)\n"
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             self.stdout.write(hint)
         sys.stdout.flush()
         connections.close_all()
-        Server(settings.METALAKE_PROCESSES, door.detach()).run()
+        Server(settings.METALAKE_PROCESSES, listener.detach()).run()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -71,7 +71,7 @@ def _check_names() -> None:
 
 
 def _share() -> None:
-    """Store the settings of this server that others have to share."""
+    """Store the settings of this server that other processes have to share."""
     from catalogs.services import shared_folders
 
     shared_settings.begin()
@@ -79,27 +79,27 @@ def _share() -> None:
 
 
 def hints() -> Iterator[str]:
-    """What an operator should mend, as sentences (docs/operations.md)."""
+    """Sentences about what an operator should fix (docs/operations.md)."""
     if not (is_loopback(settings.METALAKE_HOST) or os.environ.get("METALAKE_ALLOWED_HOSTS")):
         names = ", ".join(settings.ALLOWED_HOSTS)
         yield (
-            f"It answers to the names {names} alone: set METALAKE_ALLOWED_HOSTS to a comma list of the names and "
-            f"addresses that clients and proxies call it by."
+            f"It only answers to the host names {names}: set METALAKE_ALLOWED_HOSTS to a comma-separated list of the "
+            f"names and addresses that clients and proxies use."
         )
     if settings.METALAKE_HOME.stat().st_mode & 0o007:
-        yield f"Every account of this machine may look into {settings.METALAKE_HOME}: chmod 700 it."
+        yield f"Every account of this machine may read {settings.METALAKE_HOME}: chmod 700 it."
     store = Path(settings.DATABASES["default"]["NAME"])
     if settings.ON_SQLITE and store.stat().st_mode & 0o077 and store.stat().st_uid != os.geteuid():
-        yield f"Other accounts of this machine may read {store}, which is not this account's: chmod 600 it."
+        yield f"Other accounts of this machine may read {store}, which this account does not own: chmod 600 it."
 
 
 def missing_folders() -> Iterator[str]:
-    """Sentences about folders of catalogs that are missing: a mount failed, or the store was copied without them."""
+    """Sentences about missing warehouse folders: a mount failed, or the store was copied without them."""
     from catalogs.services import file_check
 
     for catalog, folder in file_check.missing_warehouses():
         yield (
-            f"The tables of {catalog} lie in {folder}, which is not there: put the folder back, or a link in its place "
+            f"The tables of {catalog} are in {folder}, which does not exist: restore the folder, or put a link there "
             f"(docs/operations.md, Backup and restore)."
         )
 
@@ -107,13 +107,13 @@ def missing_folders() -> Iterator[str]:
 class Server(BaseApplication):
     """gunicorn starts, replaces and ends the processes, each with its event loop (docs/decisions/server.md)."""
 
-    def __init__(self, processes: int, door: int) -> None:
-        """`door` is the file number of a socket that listens."""
-        self.processes, self.door = processes, door
+    def __init__(self, processes: int, listener: int) -> None:
+        """`listener` is the file descriptor of a listening socket."""
+        self.processes, self.listener = processes, listener
         super().__init__(prog="metalake")
 
     def load_config(self) -> None:
-        self.cfg.set("bind", f"fd://{self.door}")
+        self.cfg.set("bind", f"fd://{self.listener}")
         self.cfg.set("workers", self.processes)
         self.cfg.set("worker_class", ServerWorker)
         self.cfg.set("preload_app", True)
@@ -151,5 +151,5 @@ def start_draining(worker: Any) -> None:
 
 
 def flush_refusals(server: Any) -> None:
-    """Runs in the parent, after the last process ended: writes what they have counted since their last row."""
+    """Runs in the parent, after the last process ended: writes the refusals they have counted since."""
     refusal_audit.flush(everything=True)

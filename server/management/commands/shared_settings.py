@@ -1,4 +1,4 @@
-"""`manage.py shared_settings`: the settings that processes of this store share, and where this one differs."""
+"""`manage.py shared_settings`: the settings that all processes of this store share, and where this one differs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from metalake.models import Shared
 
 
 class Command(BaseCommand):
-    help = "Show what all processes of this store must have in common and where this one differs, or forget a part."
+    help = "Show the settings that all processes of this store must share and where this one differs, or forget one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--forget",
             metavar="NAME",
-            help="take one out that was changed on purpose, such as 'event log' or 'folder /srv/lake'; the next "
-            "process that has one lets the store know it anew",
+            help="remove one that was changed on purpose, such as 'event log' or 'folder /srv/lake'; the next process "
+            "that has it stores its value",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

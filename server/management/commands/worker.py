@@ -17,7 +17,7 @@ from metalake.celery import app
 
 log = logging.getLogger(__name__)
 
-PAUSE = 1.0  # seconds before a worker that broke is started anew
+PAUSE = 1.0  # seconds before a broken worker restarts
 
 
 class Command(BaseCommand):
@@ -49,15 +49,15 @@ class Command(BaseCommand):
         )
         worker.start()
         if worker.exitcode and state.should_stop is None and state.should_terminate is None:
-            _start_anew()
+            _restart()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         sys.stdout.flush()
 
 
-def _start_anew() -> None:
+def _restart() -> None:
     """Replace this process by a new worker: kombu 5.7.0 gives up if the connection breaks twice in a row."""
-    log.error("the worker broke; it starts anew in %s s", PAUSE)
+    log.error("the worker lost its broker; it restarts in %s s", PAUSE)
     time.sleep(PAUSE)
     os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606

@@ -74,7 +74,7 @@ class Place:
 
     async def _look(self) -> None:
         while True:
-            self.server.look()
+            self.server.check_deadlines()
             await asyncio.sleep(0.02)
 
     def application(self, environment: dict[str, Any], start: Callable[..., object]) -> Answer:
