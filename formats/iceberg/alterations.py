@@ -1,4 +1,4 @@
-"""Translate native alterations of a table to one Iceberg commit."""
+"""Translates native alterations of a table to one Iceberg commit."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def updates_for(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], tuple[str, str | None] | None]:
     """Native changes as the requirements and updates of one Iceberg commit, and the requested rename, if any.
 
-    Changes are applied in order, each to the result of those before it; the commit has all or none of them. Changes
+    Changes are applied in order, each to the result of the previous ones; the commit has all or none of them. Changes
     without effect give an empty commit. With `may_move`, setting the property `location` moves the table.
     Raises Unsupported for what Iceberg cannot do, Invalid for a wrong change; both name the change. A rename must be
-    the only change, since it is no part of the table's metadata.
+    the only change, since names are not part of the table's metadata.
     """
     renames = [change for change in changes if isinstance(change, wire.RenameTable)]
     if renames:
@@ -121,7 +121,7 @@ def _same_columns(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _requirements(draft: SchemaDraft, metadata: Mapping[str, Any], *, schema_changes: bool) -> list[dict[str, Any]]:
-    """The requirements under which the changes still mean at the commit what they mean now."""
+    """The requirements that make the commit fail if the table has changed in a way that matters to the changes."""
     required: list[dict[str, Any]] = []
     if "table-uuid" in metadata:
         required.append({"type": "assert-table-uuid", "uuid": metadata["table-uuid"]})

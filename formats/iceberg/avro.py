@@ -17,16 +17,16 @@ MAX_BLOCK_BYTES = 64 * 1024 * 1024
 
 
 class ProjectedAvroFile(AvroFile[Any]):
-    """The records of an Avro file with the columns of the `wanted` schema alone."""
+    """The records of an Avro file, projected to the columns of a schema."""
 
-    def __init__(self, file: Any, wanted: Schema) -> None:
+    def __init__(self, file: Any, projection: Schema) -> None:
         super().__init__(file)
-        self.wanted = wanted
+        self.projection = projection
 
     def __enter__(self) -> Any:
         super().__enter__()
         project: Any = visit_with_partner
-        self.reader = project(self.schema, self.wanted, ReadSchemaResolver({}, {}), _Accessor())
+        self.reader = project(self.schema, self.projection, ReadSchemaResolver({}, {}), _Accessor())
         return self
 
     def _read_header(self) -> AvroFileHeader:
@@ -35,7 +35,7 @@ class ProjectedAvroFile(AvroFile[Any]):
 
 
 class _Accessor(SchemaPartnerAccessor):
-    """Finds the wanted column for a column of the file; below a column that is not wanted, there is none."""
+    """Finds the projected column for a column of the file; nothing below a column that is not projected."""
 
     def field_partner(self, partner: Any, field_id: int, field_name: str) -> Any:
         return partner and super().field_partner(partner, field_id, field_name)
@@ -75,7 +75,7 @@ class _Bzip2:
         return _read_compressed(block, "bz2")
 
 
-# Snappy is not here: it cannot compress a block to less than about a twentieth.
+# Not Snappy, whose compression ratio is limited to about 20.
 BOUNDED_CODECS: dict[str, Any] = {"deflate": _Deflate, "zstandard": _Zstandard, "bzip2": _Bzip2}
 
 

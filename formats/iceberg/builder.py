@@ -1,7 +1,7 @@
-"""Build Iceberg table metadata: a new table's, and the next state of a table after a commit's updates.
+"""Builds Iceberg table metadata: a new table's, and the next state of a table after a commit's updates.
 
-Pure functions over JSON objects. They never change their arguments, and copy fields that they do not understand, so
-that fields of newer engines survive; the new metadata shares its unchanged parts with the old.
+Pure functions over JSON objects. They never change their arguments, and keep fields that they do not know, so that
+fields of newer engines survive; the new metadata shares its unchanged parts with the old.
 Sources: Iceberg spec, "Table Metadata"; Iceberg REST specification, "TableUpdate". Behaviour and messages follow the
 reference implementation's metadata builder.
 """
@@ -31,13 +31,13 @@ def new_table_metadata(
     properties: dict[str, str],
     now_ms: int,
 ) -> dict[str, Any]:
-    """A new table's metadata. Columns and partition fields are numbered afresh, whatever ids the client used; the
-    property `format-version` chooses 1, 2 or 3 and, like all reserved properties, is not stored.
+    """A new table's metadata. Columns and partition fields get fresh ids, whatever ids the client used; the property
+    `format-version` chooses 1, 2 or 3 and, like all reserved properties, is not stored.
 
     Raises Invalid, saying what is wrong with the request.
     """
-    wanted = as_text_map(properties, "properties")
-    version = _new_table_version(wanted)
+    given = as_text_map(properties, "properties")
+    version = _new_table_version(given)
     schemas.check_schema(as_object(schema, "schema"), version)
     fresh_schema, fresh_ids = schemas.assign_fresh_ids(schema)
     index = schemas.index_schema(fresh_schema)
@@ -55,7 +55,7 @@ def new_table_metadata(
         "last-partition-id": partitioning.last_field_id([spec]),
         "sort-orders": [order],
         "default-sort-order-id": order["order-id"],
-        "properties": {**_NEW_TABLE_DEFAULTS, **_unreserved(wanted)},
+        "properties": {**_NEW_TABLE_DEFAULTS, **_unreserved(given)},
     }
     if version == 1:
         mirror_v1_fields(metadata)
@@ -69,8 +69,8 @@ def apply_updates(
     now_ms: int,
     previous_location: str | None = None,
 ) -> dict[str, Any]:
-    """The metadata after all updates, applied in order; `base` itself when they change nothing. Without a base the
-    updates make a new table. `previous_location` is the metadata file of `base`, which is added to the metadata log.
+    """The metadata after all updates, applied in order; `base` itself if they change nothing. Without a base the
+    updates create a table. `previous_location` is the metadata file of `base`, which is added to the metadata log.
 
     Raises Invalid, saying which update is wrong and why, or Conflict when the commit was prepared on an older state.
     """
@@ -84,22 +84,22 @@ def apply_updates(
 
 
 def _upgrade_format_version(draft: Draft, update: Json) -> None:
-    wanted, known = get_int(update, "format-version"), draft.format_version
-    if wanted > SUPPORTED_FORMAT_VERSIONS[-1]:
+    version, current = get_int(update, "format-version"), draft.format_version
+    if version > SUPPORTED_FORMAT_VERSIONS[-1]:
         raise Invalid(
             "Cannot upgrade table to unsupported format version: "
-            f"v{wanted} (supported: v{SUPPORTED_FORMAT_VERSIONS[-1]})"
+            f"v{version} (supported: v{SUPPORTED_FORMAT_VERSIONS[-1]})"
         )
-    if wanted < known:
-        raise Invalid(f"Cannot downgrade v{known} table to v{wanted}")
-    if wanted == known:
+    if version < current:
+        raise Invalid(f"Cannot downgrade v{current} table to v{version}")
+    if version == current:
         return
-    draft.put("format-version", wanted)
+    draft.put("format-version", version)
     for key in V1_ONLY:
         draft.metadata.pop(key, None)
     draft.metadata = fill_in(draft.metadata)
     if not draft.metadata["refs"].get("main"):
-        draft.put("current-snapshot-id", snapshots.no_current_snapshot(wanted))
+        draft.put("current-snapshot-id", snapshots.no_current_snapshot(version))
 
 
 ACTIONS: dict[str, Action] = {
@@ -162,8 +162,8 @@ def _finish(draft: Draft, base: Json | None, previous_location: str | None) -> N
 
 
 def _check_layout(draft: Draft) -> None:
-    """Refuse, as Java does, a current schema that lacks columns of the default spec or order. Older specs may lack
-    theirs, since only old data needs them."""
+    """Refuse, as Java does, a current schema that lacks source columns of the default spec or sort order. Older specs
+    may lack theirs, since only old data uses them."""
     metadata = draft.metadata
     index = schemas.current_schema_index(draft)
     for spec in metadata["partition-specs"]:
@@ -207,18 +207,18 @@ def _empty_metadata(format_version: int, now_ms: int) -> Json:
 
 
 def _creation_base(updates: list[Any], now_ms: int) -> Json:
-    """An empty table of the version that the updates ask for, so that a table may begin below the default one."""
+    """An empty table of the version that the updates request, which may be lower than the default."""
     for update in updates:
         if isinstance(update, dict) and update.get("action") == "upgrade-format-version":
-            wanted = update.get("format-version")
-            if type(wanted) is int and wanted in SUPPORTED_FORMAT_VERSIONS:
-                return _empty_metadata(wanted, now_ms)
+            version = update.get("format-version")
+            if type(version) is int and version in SUPPORTED_FORMAT_VERSIONS:
+                return _empty_metadata(version, now_ms)
             break  # a wrong version, which is refused when this update is applied
     return _empty_metadata(DEFAULT_FORMAT_VERSION, now_ms)
 
 
-def _new_table_version(wanted: dict[str, str]) -> int:
-    version = properties.whole_property(wanted, properties.FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
+def _new_table_version(given: dict[str, str]) -> int:
+    version = properties.whole_property(given, properties.FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
     if version not in SUPPORTED_FORMAT_VERSIONS:
         raise Invalid(f"Unsupported format version: v{version} (supported: v{SUPPORTED_FORMAT_VERSIONS[-1]})")
     return version

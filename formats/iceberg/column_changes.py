@@ -1,6 +1,6 @@
-"""Changes of columns, made one after the other on a draft of an Iceberg schema.
+"""Column changes, applied one after the other to a draft of an Iceberg schema.
 
-Iceberg spec, "Schema Evolution": fields keep their ids; types only widen; required fields come only with a default.
+Source: Iceberg spec, "Schema Evolution": fields keep their ids, types only widen, new required fields need a default.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _struct_to_extend(draft: SchemaDraft, path: Sequence[str], where: str) -> St
 
 
 def delete_column(draft: SchemaDraft, change: wire.DeleteColumn, where: str) -> None:
-    """Drop a column with everything in it, unless partitions, the sort order or the identifier need it."""
+    """Drop a column with its nested fields, unless partitions, the sort order or the identifier use it."""
     if change.if_exists and draft.find(change.field_name) is None:
         return
     field, siblings = draft.member(change.field_name, f"{where}.fieldName")
@@ -121,7 +121,7 @@ def delete_column(draft: SchemaDraft, change: wire.DeleteColumn, where: str) -> 
 
 
 def rename_column(draft: SchemaDraft, change: wire.RenameColumn, where: str) -> None:
-    """Give a column another name among its siblings."""
+    """Rename a column."""
     field, siblings = draft.member(change.old_field_name, f"{where}.oldFieldName")
     if any(sibling.name == change.new_field_name for sibling in siblings if sibling is not field):
         raise Invalid(f"{where}.newFieldName: {quote(change.new_field_name)} is there already", kind="column")

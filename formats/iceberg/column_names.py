@@ -1,7 +1,7 @@
-"""What the columns of a table or view may be called beside one another, and beside the table's partition fields.
+"""Rules for column names: they must not clash with each other or with the table's partition fields.
 
-Metadata may be of another writer: what is malformed is refused elsewhere, or by whoever reads it. A change is refused
-only for what it adds, so that a table that has such names already can still be written to, and mended.
+Metadata may come from other writers: malformed parts are refused elsewhere, or by readers. A change is only refused for
+clashes that it adds, so that a table that already has some can still be written to, and fixed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Columns = tuple[ColumnOutline, ...]
 
 
 def check_column_names(metadata: Json, base: Json | None = None, *, case_twins: bool = False) -> None:
-    """Check the present columns of new metadata, against those of its `base`, if it has one.
+    """Check the current columns of new metadata, compared with those of its `base`, if it has one.
 
-    Raises Invalid for names that differ by case alone, unless `case_twins`, and for a column with the name of a
-    partition field of another column's, which no Java engine reads.
+    Raises Invalid for names that differ only in case, unless `case_twins`, and for a column with the name of another
+    column's partition field, which no Java engine can read.
     """
     if base is not None and all(metadata.get(key) == base.get(key) for key in LAYOUT):
         return
@@ -42,23 +42,23 @@ def check_column_names(metadata: Json, base: Json | None = None, *, case_twins: 
 
 
 def columns_of(metadata: Json) -> Columns:
-    """The present columns of a table or view."""
+    """The current columns of a table or view."""
     if "current-version-id" in metadata:
         return outline_struct(schema_of(metadata, current_version(metadata)))
     return current_columns(dict(metadata))
 
 
 def require_no_twins(columns: Columns, before: Columns = ()) -> None:
-    """Raise Invalid for columns beside one another whose names differ by case alone, unless they were so before."""
+    """Raise Invalid for sibling columns whose names differ only in case, unless they did so before."""
     had, seen = Counter(map(_folded, rows_of(before))), dict[tuple[Any, ...], list[str]]()
     for row in rows_of(columns):
         names = seen.setdefault(_folded(row), [])
         names.append(row.column.name)
         if len(names) > max(1, had[_folded(row)]):
-            shown = " and ".join(quote(".".join((*row.above, name))) for name in names[-2:])
+            pair = " and ".join(quote(".".join((*row.above, name))) for name in names[-2:])
             raise Invalid(
-                f"Columns {shown} differ by case alone, so that Trino and others cannot read what has both: give one "
-                f"another name, or set the catalog's property {CASE_TWINS} to true",
+                f"Columns {pair} differ only in case, which Trino and others cannot read: rename one, or set the "
+                f"catalog's property {CASE_TWINS} to true",
                 kind="column",
             )
 
@@ -68,7 +68,7 @@ def _folded(row: Any) -> tuple[Any, ...]:
 
 
 def _partition_name_refusal(metadata: Json) -> Invalid | None:
-    """Why Java cannot bind the table's specs to its columns, as it does with all of them when it loads the table."""
+    """Why Java cannot bind the table's partition specs to its columns, which it does for all specs when loading."""
     if "current-version-id" in metadata:
         return None
     filled = fill_in(dict(metadata))

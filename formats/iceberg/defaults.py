@@ -1,4 +1,4 @@
-"""Fill in what older writers left out, so that everything else reads one shape of metadata.
+"""Fills in fields that older writers omit, so that all other code reads one shape of metadata.
 
 Source: Iceberg spec, "Table Metadata Fields" and "Appendix E: Format version changes".
 """
@@ -21,7 +21,7 @@ _ALWAYS = (
 
 
 def fill_in(metadata: Json) -> Json:
-    """The same metadata with every field the builder reads; the object itself when nothing is missing."""
+    """The metadata with every field that the builder reads; the object itself if nothing is missing."""
     missing = {key: _default(metadata, key) for key in _ALWAYS if metadata.get(key) is None}
     version = metadata["format-version"]
     if version >= 2 and metadata.get("last-sequence-number") is None:
@@ -39,7 +39,7 @@ def fill_in(metadata: Json) -> Json:
 
 
 def mirror_v1_fields(metadata: Json) -> None:
-    """Write the fields that readers of version 1 need: the current schema and the default spec's fields, unlisted."""
+    """Write `schema` and `partition-spec`, which v1 readers need: the current schema and the default spec's fields."""
     metadata["schema"] = _find(metadata["schemas"], "schema-id", metadata["current-schema-id"])
     spec = _find(metadata["partition-specs"], "spec-id", metadata["default-spec-id"])
     metadata["partition-spec"] = spec["fields"]
@@ -70,8 +70,8 @@ def _v1_partition_fields(metadata: Json) -> list[Json]:
     return number_from_start(fields)
 
 
-def _find(among: list[Json], key: str, wanted: int) -> Json:
+def _find(among: list[Json], key: str, id: int) -> Json:
     for each in among:
-        if (each.get(key) or 0) == wanted:
+        if (each.get(key) or 0) == id:
             return each
-    raise Invalid(f"The metadata has no element of {key} {wanted}, which it says is the one in use")
+    raise Invalid(f"The metadata has no element with {key} {id}, although it is the current one")

@@ -25,15 +25,15 @@ IDS = TABLE_IDS | {"versions": "version-id"}
 
 
 class Known:
-    """The elements of one kind by their shape, a text that equal elements share.
+    """The elements of one kind by their shape, a string that equal elements share.
 
-    With it a request that adds and removes a thousand of them computes the shape of each once.
+    With it, a request that adds and removes a thousand of them computes each shape once.
     """
 
     def __init__(self) -> None:
         self._ids: dict[str, dict[int, None]] = {}  # of each shape, in order
         self._shapes: dict[int, str] = {}
-        self._highest: list[int] = []  # a heap of negated ids, some of them gone
+        self._highest: list[int] = []  # a heap of negated ids, some of them removed
 
     @property
     def next_id(self) -> int:
@@ -57,7 +57,7 @@ class Known:
 
 
 class Draft:
-    """Metadata being changed: it shares everything with its base, and copies a list or dict before its first change.
+    """Metadata being changed, copy-on-write: it copies a list or dict of its base before the first change.
 
     Lists whose elements have ids are changed by id, and written once, by `settle`, so that a commit of a thousand
     updates takes linear time. `changed` becomes true with the first real change; writing an equal value is not one.
@@ -67,7 +67,7 @@ class Draft:
         self.metadata: Json = dict(base)
         self.now_ms = now_ms
         self.changed = False
-        self.layout_changed = False  # current schema, default spec or order, which must fit each other at the end
+        self.layout_changed = False  # current schema, default spec or order, which must match at the end
         self.updated_ms: int | None = None  # the time of the last snapshot added
         self.added_snapshots: dict[int, Json] = {}
         self.added_mains: set[int] = set()  # snapshots added and made current by this request
@@ -75,11 +75,11 @@ class Draft:
         self._copied: set[str] = set()
         self._added: dict[str, set[int]] = {kind: set() for kind in ADDED_NAMES}
         self._last_added: dict[str, int | None] = dict.fromkeys(ADDED_NAMES)
-        self.ref_names: dict[int, list[str]] | None = None  # by snapshot, which some of them may have left since
+        self.ref_names: dict[int, list[str]] | None = None  # by snapshot; some may point elsewhere by now
         self.field_ids: dict[tuple[int, str], int] | None = None  # of partition fields, by source and transform
-        self.indexed: tuple[Json, Any] | None = None  # a schema and its columns, by which specs and orders are checked
+        self.indexed: tuple[Json, Any] | None = None  # a schema and its columns, to check specs and orders against
         self._by_id: dict[str, dict[Any, Json]] = {}
-        self._earlier: dict[str, dict[Any, list[Json]]] = {}  # those before the last one of an id, by their ids
+        self._earlier: dict[str, dict[Any, list[Json]]] = {}  # duplicates of an id before the last one, by id
         self._unsettled: set[str] = set()
         self._known: dict[str, Known] = {}
 
@@ -88,7 +88,7 @@ class Draft:
         return int(self.metadata["format-version"])
 
     def by_id(self, key: str) -> Mapping[Any, Json]:
-        """The elements of a list of `IDS` as they are now, in order; of those that share an id the last."""
+        """The current elements of a list of `IDS`, in order; of those that share an id, the last."""
         if key not in self._by_id:
             by_id, earlier = self._by_id.setdefault(key, {}), self._earlier.setdefault(key, {})
             for each in self.metadata.get(key) or ():
@@ -99,28 +99,28 @@ class Draft:
         return self._by_id[key]
 
     def add(self, key: str, element: Json) -> None:
-        """Add an element at the end of a list of `IDS`, or in the place of the one that has its id."""
+        """Append an element to a list of `IDS`, or replace the one that has its id."""
         self.by_id(key)
         self._by_id[key][element[IDS[key]]] = element
         self._unsettled.add(key)
         self.changed = True
 
     def drop(self, key: str, ids: Iterable[Any]) -> set[Any]:
-        """Drop elements of a list of `IDS`; the ids of those that were there."""
-        there = self.by_id(key)
-        gone = {each for each in ids if each in there}
-        for each in gone:
+        """Remove elements of a list of `IDS`; returns the ids of those that existed."""
+        existing = self.by_id(key)
+        removed = {each for each in ids if each in existing}
+        for each in removed:
             del self._by_id[key][each]
             self._earlier[key].pop(each, None)
             if key in self._known:
                 self._known[key].discard(each)
-        if gone:
+        if removed:
             self._unsettled.add(key)
             self.changed = True
-        return gone
+        return removed
 
     def settle(self) -> None:
-        """Write the lists that were changed by id into the metadata; elements that share an id stand together."""
+        """Write the lists that were changed by id into the metadata; duplicates of an id are kept together."""
         for key in self._unsettled:
             earlier = self._earlier[key]
             self.metadata[key] = [
@@ -129,7 +129,7 @@ class Draft:
         self._unsettled.clear()
 
     def known(self, kind: str, shape: Callable[[Json], str]) -> Known:
-        """The elements of a kind; whoever adds one adds it here too."""
+        """The elements of a kind by shape; code that adds an element must add it here too."""
         key = LISTS[kind]
         if key not in self._known:
             self._known[key] = known = Known()
@@ -154,7 +154,7 @@ class Draft:
         return self._own(key, dict)
 
     def remember_added(self, kind: str, added_id: int) -> None:
-        """Record an element that this request added: -1 means it from now on."""
+        """Record an element that this request added: -1 refers to it from now on."""
         self._added[kind].add(added_id)
         self._last_added[kind] = added_id
 
@@ -163,7 +163,7 @@ class Draft:
         self._last_added[kind] = reused_id if reused_id in self._added[kind] else None
 
     def last_added(self, kind: str) -> int:
-        """The id that -1 means. Raises Invalid if this request added none."""
+        """The id that -1 refers to. Raises Invalid if this request added none."""
         last = self._last_added[kind]
         if last is None:
             name = ADDED_NAMES[kind]

@@ -1,4 +1,4 @@
-"""Write local files durably: when a function here returns, a power cut cannot take its file away."""
+"""Writes local files durably: once a function here returns, its file survives a power cut."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 
-# Errors of a file system where folders need no fsync, or allow none (fsync(2)).
-NOT_ASKED = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}
+# Errors of file systems on which directories need no fsync, or do not allow it (fsync(2)).
+NO_FSYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}
 FOLDERS_REMEMBERED = 4_096
-_synced: set[str] = set()  # folders whose own entry, and those of all above, this process has synced
+_synced: set[str] = set()  # folders whose entry, and those of all ancestors, this process has synced
 
 
 def write_new(path: str, content: bytes) -> None:
-    """Write a new file with this content, and make the folders above it, durably.
+    """Write a new file, and create missing folders above it, durably.
 
-    It overwrites nothing, and removes a file that could not be written whole. Raises OSError, FileExistsError.
+    Never overwrites; removes a file that could not be written completely. Raises OSError, FileExistsError.
     """
     handle, made = _open_new(path)
     try:
         try:
             _write_all(handle, content)
-            os.fsync(handle)  # on most file systems, this brings the folders that were just made to the disk, too
+            os.fsync(handle)  # on most file systems, this also syncs folders that were just created
         finally:
             os.close(handle)
         sync_entries(path, made)
@@ -33,7 +33,7 @@ def write_new(path: str, content: bytes) -> None:
 
 
 def make_durable(path: str) -> None:
-    """Sync an existing file and its folder entries to the disk: its writer may have died before it did so."""
+    """Sync an existing file and its folder entries: its writer may have died before doing so."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -43,10 +43,10 @@ def make_durable(path: str) -> None:
 
 
 def sync_entries(path: str, made: Collection[str] = ()) -> None:
-    """Sync the folder entry of a file to the disk, and the entries of all folders above it.
+    """Sync the directory entry of a file, and the entries of all folders above it.
 
-    Those of folders above are synced once for each folder, and for those that were `made` just now: whoever made one
-    may not have synced it.
+    Those above are synced once per process, and again for folders just `made`, since another process may have created
+    one without syncing it.
     """
     folder = os.path.dirname(path)
     _sync_folder(folder)
@@ -57,13 +57,13 @@ def sync_entries(path: str, made: Collection[str] = ()) -> None:
         folder = above
     if len(_synced) > FOLDERS_REMEMBERED:
         _synced.clear()
-    _synced.update(synced)  # only now, when all above them are
+    _synced.update(synced)  # only once all ancestors are
 
 
 def _open_new(path: str) -> tuple[int, list[str]]:
-    """Open a new file for writing; with the folders that were made for it, whose entries are not synced yet.
+    """Open a new file for writing; also returns the folders created for it, whose entries are not synced yet.
 
-    Tries again, since `manage.py vacuum` may remove an empty folder just made.
+    Retries, since `manage.py vacuum` may remove an empty folder that was just created.
     """
     made: list[str] = []
     for is_last in (False, False, True):
@@ -77,11 +77,11 @@ def _open_new(path: str) -> tuple[int, list[str]]:
 
 
 def _make_folders(folder: str, made: list[str]) -> None:
-    """Make the folder and the missing ones above it, and add them to `made`."""
+    """Create the folder and its missing ancestors, and add them to `made`."""
     if os.path.isdir(folder):
         return
     _make_folders(os.path.dirname(folder), made)
-    _synced.discard(folder)  # before others see it: one of this name was removed
+    _synced.discard(folder)  # before others see it: an earlier folder of this name was removed
     try:
         os.mkdir(folder)
     except FileExistsError:
@@ -104,5 +104,5 @@ def _sync_folder(folder: str) -> None:
         finally:
             os.close(handle)
     except OSError as failure:
-        if failure.errno not in NOT_ASKED:
+        if failure.errno not in NO_FSYNC:
             raise

@@ -1,7 +1,7 @@
-"""An Iceberg schema as a tree of fields, so that it can be named, searched and changed.
+"""An Iceberg schema as a tree of fields, to search and change it.
 
-Iceberg spec, "Schemas and Data Types" and appendix C: a field has an id for life, a name, a type and whether it is
-required; a list has one nested field, a map two.
+Source: Iceberg spec, "Schemas and Data Types" and appendix C: a field has a permanent id, a name, a type and whether it
+is required; a list has one nested field, a map two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KNOWN_FIELD_KEYS = frozenset({"id", "name", "type", "required", "doc"})
 
 @dataclass
 class Field:
-    """A field of a struct, list or map; `rest` has the keys that this version does not read, and the defaults."""
+    """A field of a struct, list or map; `rest` has unknown keys, and the defaults."""
 
     id: int
     name: str

@@ -1,4 +1,4 @@
-"""Read and write a table's metadata files: each write makes a new file, and none is ever overwritten."""
+"""Reads and writes a table's metadata files: each write creates a new file, and none is ever overwritten."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_metadata(io: FileIO, location: str, *, max_bytes: int = MAX_METADATA_BYTES) -> bytes:
-    """The JSON of a metadata file, unzipped if its content is gzip, whatever its name. Check the location before.
+    """The JSON of a metadata file, unzipped if its content is gzip, whatever its name. Check the location first.
 
     Raises NotFound if there is no such file, TooLarge over `max_bytes` (as stored or unzipped) or if it unzips to more
     than 20 times its size, Invalid for broken gzip, ProviderUnavailable if the storage did not answer.
@@ -27,15 +27,15 @@ def read_metadata(io: FileIO, location: str, *, max_bytes: int = MAX_METADATA_BY
 
 
 def read_small_metadata(location: str, most: int) -> bytes | None:
-    """The JSON of a metadata file of this machine of `most` bytes at most; None for any other, and for gzip."""
+    """The JSON of a local metadata file of at most `most` bytes; None for any other file, and for gzip."""
     content = read_small(location, most)
     return None if content is None or content.startswith(GZIP_MAGIC) else content
 
 
 def write_metadata(io: FileIO, metadata: Mapping[str, Any], *, version: int) -> tuple[str, bytes]:
-    """Write a new metadata file and return its location and its JSON. Check the metadata's locations before.
+    """Write a new metadata file and return its location and its JSON. Check the metadata's locations first.
 
-    The file's location begins as the table's own is spelled. Nothing is overwritten; a half-written file is removed.
+    The file's location keeps the spelling of the table's own. Never overwrites; a partial file is removed.
     Raises TooLarge, Invalid, or ProviderUnavailable; after the last the file may exist, but nothing points to it.
     """
     content, stored, ending = content_of(metadata)
@@ -45,21 +45,21 @@ def write_metadata(io: FileIO, metadata: Mapping[str, Any], *, version: int) -> 
 
 
 def new_location(metadata: Mapping[str, Any], *, version: int) -> str:
-    """A location for `write_metadata_at`, a different one each time. Raises TooLarge or Invalid."""
+    """A unique location for `write_metadata_at`. Raises TooLarge or Invalid."""
     return _place(metadata, version, content_of(metadata)[2])
 
 
 def write_metadata_at(io: FileIO, location: str, metadata: Mapping[str, Any]) -> None:
-    """Write a metadata file at a location from `new_location`; safe to run again.
+    """Write a metadata file at a location from `new_location`; idempotent.
 
-    A file that an earlier try left is completed: on this machine, a killed process leaves a part of a file.
+    A partial file, which a killed process leaves on local disk, is replaced.
     """
     content = content_of(metadata)[1]
     try:
         create(io, location, content)
     except AlreadyExists:
         if not is_local(location):
-            return  # a remote storage shows only whole files
+            return  # remote storages only show complete files
         if read_bytes(io, location, MAX_METADATA_BYTES) != content:
             delete_file(io, location)
             create(io, location, content)

@@ -1,4 +1,4 @@
-"""The folders of schemas and tables: their defaults, and where a table may lie whose creator chose a location."""
+"""The folders of schemas and tables: their defaults, and where a creator may put a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST, LONGEST_PATH = 64, 512  # of a folder's name, and of all of a schema's
 def schema_folder(warehouse: str, levels: Sequence[str]) -> str:
     """`<warehouse>/<levels>`, the default folder of a schema's tables; different schemas have different folders.
 
-    A name that cannot be a folder's is cleaned and gets a short hash. The folder of a schema never has a dash.
+    A name that is not a valid folder name is cleaned and gets a short hash. A schema's folder never contains a dash.
     """
     folders = [_folder(level) for level in levels]
     if len("/".join(folders)) > LONGEST_PATH:
@@ -27,7 +27,7 @@ def schema_folder(warehouse: str, levels: Sequence[str]) -> str:
 
 
 def table_folder(folder: str, name: str, uuid: str | UUID) -> str:
-    """`<folder>/<name>-<uuid>`: the name is for people, the uuid makes it unique, the dash says it is no schema's."""
+    """`<folder>/<name>-<uuid>`: the uuid makes it unique, the dash distinguishes it from a schema's folder."""
     return f"{normalise(folder)}/{_cleaned(name)}-{UUID(str(uuid))}"
 
 
@@ -37,7 +37,7 @@ def _folder(name: str) -> str:
 
 
 def _cleaned(name: str) -> str:
-    # A leading dot or underscore would make engines take the folder for a hidden one.
+    # Engines treat folders with a leading dot or underscore as hidden.
     return re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("._")[:LONGEST].rstrip(".") or "x"
 
 
@@ -47,10 +47,10 @@ def _digest(name: str, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Ground:
-    """Where a table of one schema may lie if its creator chooses the location.
+    """The locations that the creator of a table in one schema may choose.
 
-    Anywhere below `own`; below `shared`, which has the folders of other schemas too, in a folder with a dash in its
-    name, as no schema's has; in the `opened` places. Never in or around `apart`, the places of other schemas.
+    Anywhere below `own`; below `shared`, which also has the folders of other schemas, in a folder with a dash in its
+    name, which no schema's has; in the `opened` places. Never in or around `apart`, the places of other schemas.
     """
 
     own: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Ground:
     apart: tuple[str, ...] = ()
 
     def holds(self, place: str) -> bool:
-        """Whether a table may lie at this place; symbolic links of local places are followed. Raises Invalid."""
+        """Whether a table may be at this place; local symbolic links are followed. Raises Invalid."""
         place = real_path(place)
         if any(overlap(place, real_path(other)) for other in _nameable(self.apart)):
             return False
@@ -70,11 +70,11 @@ class Ground:
         )
 
     def is_among_schemas(self, place: str) -> bool:
-        """Whether a place lies where the folders of other schemas do, too. Raises Invalid."""
+        """Whether a place is in a folder shared with other schemas. Raises Invalid."""
         return any(is_inside(real_path(place), real_path(folder)) for folder in _nameable(self.shared))
 
     def __str__(self) -> str:
-        """The ground in words, for refusals."""
+        """The allowed places, for error messages."""
         ways = [f"below {folder}" for folder in self.own]
         ways += [f"below {folder} in a folder whose name has a dash" for folder in self.shared]
         return " or ".join([*ways, *(f"in {place}" for place in self.opened)]) or "where it is put by default"
@@ -90,7 +90,7 @@ def has_dash(place: str, folder: str) -> bool:
 
 
 def _nameable(places: Iterable[str]) -> Iterable[str]:
-    """The places without malformed ones, which an outside system may have and which cannot be compared."""
+    """The places without malformed ones, which a remote system may have and which cannot be compared."""
     for place in places:
         try:
             canonical(place)

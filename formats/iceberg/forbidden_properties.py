@@ -76,7 +76,7 @@ RESERVED_KEYS = frozenset(
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Raise Invalid, naming the key, unless users may set all of these; TooLarge if they are too many or too long."""
+    """Raise Invalid, naming the key, unless users may set all of these; TooLarge for too many or too long ones."""
     check_limits(properties)
     for key in properties:
         check_key(key)

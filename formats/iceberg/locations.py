@@ -1,9 +1,8 @@
-"""Where a table may lie: the one spelling by which locations are compared, and the check against allowed places.
+"""Table locations: normalisation for comparing them, and the check against allowed places.
 
-A location is stored and answered as it was sent, and never decoded: storages read a percent sign literally, so what
-we check is what they open. The rules prevent published attacks on catalogs: a location that escapes its prefix (`..`,
-`//`, `t1` against `t10`), one that is pasted into a storage policy (`*`, `$`, quotes), one that a later reader decodes
-once more.
+A location is stored and returned as sent, and never decoded: storages read a percent sign literally, so what we check
+is what they open. The rules prevent published attacks on catalogs: a location that escapes its prefix (`..`, `//`, `t1`
+against `t10`), one that is pasted into a storage policy (`*`, `$`, quotes), one that a later reader decodes again.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ class Location(NamedTuple):
 
 
 def normalise(location: str) -> str:
-    """The one spelling of a location: lower-case scheme, `file:///` for local paths, no slash at the end.
+    """The normal form of a location: lower-case scheme, `file:///` for local paths, no trailing slash.
 
     Raises Invalid, naming what is wrong, for anything a storage, an engine or a policy could read differently.
     """
-    place = _take_apart(location)
+    place = _parse(location)
     for segment in place.segments:
         _check_segment(segment, location)
     if place.scheme == "file" and not place.segments:
@@ -65,26 +64,29 @@ def normalise(location: str) -> str:
 
 
 def canonical(location: str) -> str:
-    """The spelling of claims, so that a place is claimed only once: `normalise`, and one scheme for each storage."""
-    return str(_same_storage(_take_apart(normalise(location))))
+    """The form for claims, so that a place is claimed only once: `normalise`, and one scheme per storage.
+
+    Raises Invalid.
+    """
+    return str(_same_storage(_parse(normalise(location))))
 
 
 def is_under(location: str, prefix: str) -> bool:
-    """Whether `location` is `prefix` or lies below it, segment by segment. Raises Invalid for a malformed one.
+    """Whether `location` is `prefix` or below it, segment by segment. Raises Invalid for a malformed one.
 
-    Accepts the names of data files too, whose partition values may have characters that `normalise` refuses.
+    Also accepts data files, whose partition values may have characters that `normalise` refuses.
     """
-    return _same_storage(_take_apart(prefix)).holds(_same_storage(_take_apart(location)))
+    return _same_storage(_parse(prefix)).holds(_same_storage(_parse(location)))
 
 
 def is_inside(location: str, prefix: str) -> bool:
-    """Whether `location` lies below `prefix`, and is not it. Raises Invalid for a malformed one."""
+    """Whether `location` is strictly below `prefix`. Raises Invalid for a malformed one."""
     return is_under(location, prefix) and not is_under(prefix, location)
 
 
 def steps_below(location: str, folder: str) -> tuple[str, ...]:
     """The segments of a location below a folder that contains it. Raises Invalid for a malformed one."""
-    return _take_apart(location).segments[len(_take_apart(folder).segments) :]
+    return _parse(location).segments[len(_parse(folder).segments) :]
 
 
 def are_one(location: str, other: str) -> bool:
@@ -112,15 +114,15 @@ def may_meet(location: str, other: str) -> bool:
 
 
 def with_scheme(location: str) -> str:
-    """The location as it was sent, but a bare path with `file://`: engines may read it as a path of another storage."""
+    """The location as sent, but a bare path gets `file://`: engines may read it as a path of another storage."""
     return f"file://{location}" if location.startswith("/") else location
 
 
 def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence[str]) -> str:
-    """Return the location as it was sent, with a scheme; raise Invalid unless it lies under one of `allowed`.
+    """Return the location as sent, with a scheme; raise Invalid unless it is under one of `allowed`.
 
-    A `file:` location must, with symbolic links followed, also lie under one of `file_roots`, and must neither contain
-    a file of this server's own data nor lie inside that data.
+    A `file:` location must, with symbolic links followed, also be under one of `file_roots`, and must neither contain
+    nor be part of this server's own data.
     """
     spelled = normalise(location)
     if spelled.startswith("file:"):
@@ -130,7 +132,7 @@ def check_allowed(location: str, allowed: Sequence[str], *, file_roots: Sequence
     return with_scheme(location)
 
 
-def _take_apart(location: str) -> Location:
+def _parse(location: str) -> Location:
     """Parse a location. Raises Invalid for text that could be split in more than one way."""
     if not isinstance(location, str) or not location:
         raise Invalid("A location must be text such as s3://bucket/folder", kind="location")
@@ -240,7 +242,7 @@ def _check_local(location: str, allowed: Sequence[str], file_roots: Sequence[str
     real = real_path(location)
     if not any(is_under(real, real_path(root)) for root in file_roots):
         raise _invalid(location, "local files are not allowed there on this server")
-    if meets_protected(real):  # only after the roots, so that no answer reveals where else the server's data lies
+    if meets_protected(real):  # only after the roots, so that errors do not reveal where the server's data is
         raise _invalid(location, "it holds the server's own data; choose another folder")
     if not any(is_under(real, real_path(prefix)) for prefix in allowed):
         raise _invalid(location, "it is not under a location this catalog allows")
@@ -259,17 +261,17 @@ def is_local(location: str) -> bool:
 
 
 def named_path(location: str) -> str:
-    """The path of a local location, with symbolic links not followed."""
-    return "/" + "/".join(_take_apart(location).segments)
+    """The path of a local location, without following symbolic links."""
+    return "/" + "/".join(_parse(location).segments)
 
 
 def real_path(location: str) -> str:
-    """The path of a local location with symbolic links followed; any other location as it is."""
-    place = _take_apart(location)
+    """The path of a local location with symbolic links followed; other locations unchanged."""
+    place = _parse(location)
     return os.path.realpath("/" + "/".join(place.segments)) if place.scheme == "file" else location
 
 
 def _invalid(location: str, reason: str) -> Invalid:
-    # Text before an @ or after a ? may be a credential, so the message leaves it out.
-    shown = re.split(r"[?#]", re.sub(r"//.*@", "//...@", location, flags=re.DOTALL))[0][:200]
-    return Invalid(f"Location {shown!r} is not usable: {reason}", kind="location")
+    # Text before an @ or after a ? may be a credential, so it is left out of the message.
+    redacted = re.split(r"[?#]", re.sub(r"//.*@", "//...@", location, flags=re.DOTALL))[0][:200]
+    return Invalid(f"Location {redacted!r} is not usable: {reason}", kind="location")

@@ -60,7 +60,7 @@ def _records(content: bytes, schema: Schema) -> Iterator[Record]:
 
 
 class _InMemory:
-    """As much of an input file as the Avro reader asks for."""
+    """The part of pyiceberg's InputFile that the Avro reader uses."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

@@ -1,4 +1,4 @@
-"""The metadata files that a process keeps in memory."""
+"""In-memory caches of metadata files, per process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SMALL = 64 * 1024  # bytes, parsed in a tenth of a millisecond
 
 
 class MetadataCache:
-    """The JSON of metadata files by catalog and location; evicts the least recently used. Safe between threads.
+    """An LRU cache of the JSON of metadata files, by catalog and location. Thread-safe.
 
-    A metadata file never changes, so an entry never becomes stale; `forget` is for files that are deleted. The catalog
-    is part of the key, since two catalogs may have different storages under one location.
+    Metadata files are immutable, so entries never become stale; `forget` is for deleted files. The catalog is part of
+    the key, since the same location may be in different storages for two catalogs.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -45,13 +45,13 @@ class MetadataCache:
             self._make_room()
 
     def answer(self, catalog_id: int, location: str, content: bytes, form: str) -> bytes | None:
-        """The answer of this form that was made of this content, if any."""
+        """The cached response of this form that was built from this content, if any."""
         key = catalog_id, location
         with self._lock:
             return self._answers.get(key, {}).get(form) if self._entries.get(key) is content else None
 
     def put_answer(self, catalog_id: int, location: str, content: bytes, form: str, answer: bytes) -> None:
-        """Keep an answer that was made of this content as long as the content itself."""
+        """Cache a response that was built from this content, as long as the content itself."""
         key = catalog_id, location
         with self._lock:
             if self._entries.get(key) is content and form not in self._answers.get(key, {}):
@@ -77,16 +77,16 @@ class MetadataCache:
 
 
 class ParsedCache:
-    """The parsed form of large metadata files: a commit parses nothing of a file that this process wrote or parsed.
+    """A cache of parsed large metadata files: a commit need not parse a file that this process wrote or parsed.
 
-    A file is known by the very bytes object that `MetadataCache` gives out. What is given is shared by all who ask:
-    whoever changes metadata copies what he changes first, as `Draft` does. Counts the bytes of the files, whose parsed
-    form takes some three times as many, but for what two versions of a table share. Safe between threads.
+    The key is the identity of the bytes object from `MetadataCache`. Returned metadata is shared: callers copy before
+    they change it, as `Draft` does. Its size is counted in file bytes; parsed metadata takes about three times as many,
+    less what two versions of a table share. Thread-safe.
     """
 
     def __init__(self, max_bytes: int, small: int = SMALL) -> None:
         self.small = small
-        # Each entry holds its bytes, so that nothing else has their id.
+        # Each entry keeps its bytes object alive, so that the id is not reused.
         self._entries: LRUCache[int, tuple[bytes, Json]] = LRUCache(max_bytes, getsizeof=lambda entry: len(entry[0]))
         self._lock = threading.Lock()
 
@@ -101,7 +101,7 @@ class ParsedCache:
         return metadata
 
     def put(self, content: bytes, metadata: Json) -> None:
-        """Keep the metadata that a file's content was parsed to, or made of."""
+        """Cache the metadata that a file's content was parsed to, or serialised from."""
         if self.small <= len(content) <= self._entries.maxsize:
             with self._lock:
                 self._entries[id(content)] = content, metadata

@@ -1,4 +1,4 @@
-"""The JSON of a metadata file: its shape, its size, its compression and the file's name."""
+"""The JSON of a metadata file: structure, size, compression and file name."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import orjson
 from formats.iceberg.draft import TABLE_IDS
 from metalake.errors import Invalid, TooLarge
 
-# 64 MiB is some 100,000 snapshots; reading more would cost a request seconds and a gigabyte of memory.
+# 64 MiB is about 100,000 snapshots; reading more would cost a request seconds and a gigabyte of memory.
 MAX_METADATA_BYTES = 64 * 1024 * 1024
 MAX_GZIP_RATIO = 20
 GZIP_RATIO_FLOOR = 16 * 1024 * 1024  # bytes: a file may always unzip to this size
 GZIP_MAGIC = b"\x1f\x8b"
 METADATA_FILE = re.compile(r"(?:v(\d{1,9})|(\d{1,9})-[^/]*?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
-# As `files.write_metadata` names what this server writes.
+# The names that `files.write_metadata` gives.
 WRITTEN = re.compile(r"\d{5,9}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json")
 TEXT, NUMBER, LIST, OBJECT = str, int, list, dict
 SHAPES = {TEXT: "text", NUMBER: "a whole number", LIST: "a list of objects", OBJECT: "an object"}
@@ -67,9 +67,9 @@ FIELDS_MAY_HAVE: dict[str, type] = {"source-id": NUMBER, "field-id": NUMBER}
 
 
 def parse_metadata(content: bytes) -> dict[str, Any]:
-    """Table metadata as plain data, with its unknown fields. Raises Invalid unless it is of format version 1, 2 or 3.
+    """Table metadata as plain data, unknown fields included. Raises Invalid unless it is of format version 1, 2 or 3.
 
-    Source: Iceberg spec, "Table Metadata Fields". Whether its ids agree with one another is not checked.
+    Source: Iceberg spec, "Table Metadata Fields". Does not check that its ids are consistent.
     """
     metadata = load_object(content)
     version = metadata.get("format-version")
@@ -82,7 +82,7 @@ def parse_metadata(content: bytes) -> dict[str, Any]:
 
 
 def _check_elements(metadata: Mapping[str, Any]) -> None:
-    """Check what a commit reads of the elements of lists, above all their ids. Raises Invalid."""
+    """Check the fields of list elements that a commit reads, above all their ids. Raises Invalid."""
     for key, required in ELEMENTS_HAVE.items():
         _check_each(metadata.get(key) or (), required, ELEMENTS_MAY_HAVE.get(key, {}), key)
     for key, required in FIELDS_HAVE.items():
@@ -104,7 +104,7 @@ def _check_each(
     elements: Collection[Mapping[str, Any]], required: Mapping[str, type], optional: Mapping[str, type], place: str
 ) -> None:
     is_plain = not optional and LIST not in required.values()
-    # Quicker than `check_fields` for each: there may be a hundred thousand snapshots.
+    # Faster than `check_fields` for each: there may be a hundred thousand snapshots.
     if is_plain and all(type(each.get(field)) is kind for field, kind in required.items() for each in elements):
         return
     for position, each in enumerate(elements):
@@ -112,7 +112,7 @@ def _check_each(
 
 
 def load_object(content: bytes) -> dict[str, Any]:
-    """The JSON object of a metadata file. Raises Invalid if it is none."""
+    """The JSON object of a metadata file. Raises Invalid if it is not one."""
     try:
         metadata = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -140,7 +140,7 @@ def check_text_properties(metadata: Mapping[str, Any]) -> None:
 
 
 def content_of(metadata: Mapping[str, Any]) -> tuple[bytes, bytes, str]:
-    """The JSON, the bytes to store (perhaps zipped), and the ending of the file's name."""
+    """The JSON, the bytes to store (zipped if the table says so), and the file name's extension."""
     content = dump(metadata)
     return content, *_zip(content, properties_of(metadata).get("write.metadata.compression-codec") or "none")
 
@@ -187,7 +187,7 @@ def _zip(content: bytes, codec: str) -> tuple[bytes, str]:
     if codec.lower() not in ("none", "gzip"):
         raise Invalid(f"write.metadata.compression-codec must be none or gzip, not {codec!r:.40}", kind="property")
     zipped = gzip.compress(content, compresslevel=6, mtime=0) if codec.lower() == "gzip" else b""
-    # A file that unzips to more than the limit could not be read back, so it is stored as it is.
+    # A file that unzips to more than the limit could not be read back, so it is stored uncompressed.
     if zipped and len(content) <= _unzip_limit(zipped):
         return zipped, ".gz.metadata.json"
     return content, ".metadata.json"

@@ -1,7 +1,7 @@
-"""What a table's metadata says for people: its columns, its snapshots, and how its schema changed.
+"""Summaries of a table's metadata for pages: its columns, its snapshots, and how its schema changed.
 
-Iceberg spec, "Table Metadata Fields", "Snapshots" and appendix C. Metadata may be of another writer, so that what is
-malformed is left out and never raises.
+Source: Iceberg spec, "Table Metadata Fields", "Snapshots" and appendix C. Metadata may come from other writers, so
+malformed parts are skipped and never raise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Schemas = Mapping[int | None, Json]
 
 @dataclass(frozen=True)
 class Amount:
-    """Rows or files: how many a snapshot added and deleted, and how many there are with it; None if it says nothing."""
+    """Rows or files that a snapshot added and deleted, and its total; None if its summary does not say."""
 
     added: int | None
     deleted: int | None
@@ -32,7 +32,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class SnapshotOutline:
-    """One snapshot; `refs` are the branches and tags that name it, `schema_changes` sentences compared with its parent.
+    """One snapshot; `refs` are its branches and tags, `schema_changes` the differences from its parent as sentences.
 
     `at` is None for a time out of range.
     """
@@ -50,7 +50,8 @@ class SnapshotOutline:
 
 @dataclass(frozen=True)
 class SchemaOutline:
-    """One schema; `changes` are sentences compared with the one before, `first_used` is its oldest snapshot's time."""
+    """One schema; `changes` are the differences from the previous one as sentences, `first_used` when its oldest
+    snapshot was committed."""
 
     id: int | None
     column_count: int
@@ -61,7 +62,7 @@ class SchemaOutline:
 
 @dataclass(frozen=True)
 class Versions:
-    """The newest snapshots and schemas of a table, newest first, and how many it has in all."""
+    """The newest snapshots and schemas of a table, newest first, and the total numbers."""
 
     snapshots: tuple[SnapshotOutline, ...]
     snapshot_count: int
@@ -75,7 +76,7 @@ def current_columns(metadata: Json) -> tuple[ColumnOutline, ...]:
 
 
 def outline_struct(struct: Json, depth: int = 0) -> tuple[ColumnOutline, ...]:
-    """The columns of a schema, or the fields of a struct; what nests too deep is left out."""
+    """The columns of a schema, or the fields of a struct; fields nested too deep are left out."""
     return tuple(
         ColumnOutline(
             name=str(field.get("name")),
@@ -168,7 +169,7 @@ def _outline_schemas(
 
 
 class _Changes:
-    """What changed between two schemas of a table, in sentences; each pair is compared once."""
+    """The differences between schemas of a table, as sentences; each pair is compared once."""
 
     def __init__(self, schemas: Schemas) -> None:
         self.schemas = schemas
@@ -217,7 +218,7 @@ def _path(row: Row) -> str:
 
 
 def _schemas(metadata: Json) -> Schemas:
-    """The schemas by their ids, the oldest first; version 1 may have the current one alone."""
+    """The schemas by id, the oldest first; version 1 may only have the current one."""
     listed = _objects(metadata, "schemas") or [_object(metadata, "schema")]
     return {_schema_id(schema): schema for schema in listed}
 

@@ -1,4 +1,4 @@
-"""Read typed values from a client's JSON, or raise `Invalid`, saying what is wrong with it.
+"""Reads typed values from a client's JSON, or raises `Invalid`, saying what is wrong with it.
 
 Every message names the key; `of` names the object that the key belongs to. A JSON boolean is never read as a number,
 and numbers are within the bounds of Iceberg's int and long.

@@ -1,4 +1,4 @@
-"""Partition specs: check them, number their fields, add, choose and remove them.
+"""Partition specs: validate them, number their fields, add, set as default and remove them.
 
 Source of the rules: Iceberg spec, "Partitioning" and "Partition Evolution"; messages as in the reference
 implementation where it has one.
@@ -47,7 +47,7 @@ def read_fields(spec: Json) -> list[Json]:
 
 
 def check_names(fields: Iterable[Json], index: SchemaIndex) -> None:
-    """Raises Invalid for a partition that has the name of a column but another source, unless that source is gone."""
+    """Raises Invalid for a partition field named like a column other than its source, unless the source was dropped."""
     for field in fields:
         name, source_id = str(field.get("name")), field.get("source-id")
         if isinstance(source_id, int) and source_id in index.columns and index.ids.get(name, source_id) != source_id:
@@ -55,14 +55,14 @@ def check_names(fields: Iterable[Json], index: SchemaIndex) -> None:
 
 
 def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
-    """Raises Invalid for a field whose column is missing or of a wrong kind. A void field is never wrong: a dropped
-    column leaves one behind."""
+    """Raises Invalid for a field whose column is missing or of a wrong kind. Void fields are always valid: dropped
+    columns leave them behind."""
     for field in fields:
         if field["transform"] == VOID:
             continue
         column = index.columns.get(field.get("source-id", -1))
         if column is None:
-            raise Invalid(f"Cannot find source column for partition field: {_in_words(field)}")
+            raise Invalid(f"Cannot find source column for partition field: {_describe(field)}")
         if column.kind in NESTED:
             raise Invalid(f"Cannot partition by non-primitive source field: {column.name}")
         check_applies(field["transform"], column)
@@ -72,12 +72,12 @@ def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
 
 
 def number_from_start(fields: list[Json]) -> list[Json]:
-    """Fields numbered 1000, 1001, ... as a new table has them, and every v1 spec."""
+    """Fields numbered 1000, 1001, ... as in new tables and all v1 specs."""
     return [{**field, "field-id": FIRST_FIELD_ID + position} for position, field in enumerate(fields)]
 
 
 def last_field_id(specs: Iterable[Json]) -> int:
-    """The highest field id in use, 999 when there is none."""
+    """The highest field id in use, 999 if there is none."""
     return max((field.get("field-id", NO_FIELD_ID) for spec in specs for field in spec["fields"]), default=NO_FIELD_ID)
 
 
@@ -89,13 +89,13 @@ def add_spec(draft: Draft, update: Json) -> None:
     check_names(fields, index)
     check_sources(fields, index)
 
-    known, wanted = draft.known("spec", _shape), _shape({"fields": fields})
-    if (equal := known.first(wanted)) is not None:
+    known, shape = draft.known("spec", _shape), _shape({"fields": fields})
+    if (equal := known.first(shape)) is not None:
         draft.remember_reused("spec", equal)
         return
     spec_id, numbered = known.next_id, _number(draft, fields)
     draft.add("partition-specs", {**spec, "spec-id": spec_id, "fields": numbered})
-    known.add(wanted, spec_id)
+    known.add(shape, spec_id)
     _field_ids(draft).update(_ids_in(numbered))
     highest = max((field["field-id"] for field in numbered), default=NO_FIELD_ID)
     draft.put("last-partition-id", max(draft.metadata["last-partition-id"], highest))
@@ -103,7 +103,7 @@ def add_spec(draft: Draft, update: Json) -> None:
 
 
 def set_default_spec(draft: Draft, update: Json) -> None:
-    """Write new data with a spec; -1 is the one last added by this request."""
+    """Set the default spec, which new data is written with; -1 is the one last added by this request."""
     draft.make_current("spec", get_int(update, "spec-id"), "default-spec-id", "default partition spec")
 
 
@@ -113,7 +113,7 @@ def remove_partition_specs(draft: Draft, update: Json) -> None:
 
 
 def _shape(spec: Json) -> str:
-    """A text that specs share which partition alike."""
+    """A string that equivalent specs share."""
     return repr([(field.get("source-id"), field["transform"], field["name"]) for field in spec["fields"]])
 
 
@@ -154,5 +154,5 @@ def _number(draft: Draft, fields: list[Json]) -> list[Json]:
     return result
 
 
-def _in_words(field: Json) -> str:
+def _describe(field: Json) -> str:
     return f"{field.get('field-id')}: {field['name']}: {field['transform']}({field.get('source-id')})"

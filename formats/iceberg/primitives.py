@@ -1,4 +1,4 @@
-"""Iceberg's primitive types: how they are written, which format version knows them, what a default may be.
+"""Iceberg's primitive types: syntax, first format version, and valid default values.
 
 Source: Iceberg spec, "Primitive Types" and "Default values".
 """
@@ -45,7 +45,7 @@ class Primitive:
 
 @lru_cache(maxsize=1024)
 def parse_primitive(text: str) -> Primitive:
-    """The type a string names. Raises Invalid for a name or parameters that Iceberg does not have."""
+    """The type that a string names. Raises Invalid for unknown names or parameters."""
     if text in PLAIN:
         return Primitive(text, text)
     if match := _DECIMAL.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Properties of tables and views: how updates set and remove them, and which of a table the catalog reserves."""
+"""Properties of tables and views: how updates set and remove them, and a table's reserved ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORMAT_VERSION = "format-version"
 PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
 PREVIOUS_VERSIONS_MAX_DEFAULT = 100
 
-# Engines send and show these as properties, but other fields of the metadata have them (reference implementation)
+# Engines send and show these as properties, but they are other fields of the metadata (reference implementation)
 RESERVED = frozenset(
     {
         FORMAT_VERSION,
@@ -26,7 +26,7 @@ RESERVED = frozenset(
         "default-sort-order",
     }
 )
-# Given to new tables that do not choose for themselves (reference implementation)
+# Defaults of new tables (reference implementation)
 NEW_TABLE_DEFAULTS = {"write.parquet.compression-codec": "zstd"}
 
 _WHOLE = re.compile(r"-?[0-9]{1,10}")
@@ -38,7 +38,7 @@ def unreserved(properties: dict[str, str]) -> dict[str, str]:
 
 
 def whole_property(properties: dict[str, str], key: str, default: int) -> int:
-    """A property that holds a whole number. Raises Invalid, naming it, when it holds something else."""
+    """A property that must be a whole number. Raises Invalid, naming it, if it is not."""
     value = properties.get(key)
     if value is None:
         return default
@@ -55,14 +55,14 @@ def set_properties(draft: Draft, update: Json) -> None:
 
 
 def changed_properties(draft: Draft, update: Json) -> dict[str, str]:
-    """The properties to which an update gives another value. Raises Invalid unless all are text."""
-    wanted = as_text_map(get_object(update, "updates"), "updates")
-    known = draft.metadata["properties"]
-    return {key: value for key, value in wanted.items() if known.get(key) != value}
+    """The properties whose value an update changes. Raises Invalid unless all are text."""
+    updates = as_text_map(get_object(update, "updates"), "updates")
+    current = draft.metadata["properties"]
+    return {key: value for key, value in updates.items() if current.get(key) != value}
 
 
 def put_properties(draft: Draft, changes: dict[str, str]) -> None:
-    """Set these properties beside the others."""
+    """Set these properties; others are kept."""
     if changes:
         draft.edit_dict("properties").update(changes)
 

@@ -1,4 +1,4 @@
-"""The purge of a dropped table: it deletes every file that the metadata leads to and that the table owns."""
+"""Purges a dropped table: deletes every file that is reachable from the metadata and owned by the table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
 
 Ask = Callable[[str, str, Callable[[], Any]], Any]
-"""How a storage is called: with the verb (`read_file`, `delete_file`), the location, and the function that calls it."""
+"""Wraps a storage call: gets the verb (`read_file`, `delete_file`), the location, and the function that makes it."""
 
 
 def ask_directly(verb: str, location: str, act: Callable[[], Any]) -> Any:
@@ -36,7 +36,7 @@ def ask_directly(verb: str, location: str, act: Callable[[], Any]) -> Any:
 
 
 class Depth(IntEnum):
-    """How deep a file lies below the metadata; deeper files are deleted first, so that a purge can be resumed."""
+    """A file's depth below the metadata; deeper files are deleted first, so that a purge can be resumed."""
 
     CONTENT = 0
     MANIFEST = 1
@@ -45,18 +45,18 @@ class Depth(IntEnum):
 
 @dataclass
 class Purged:
-    """How many files were deleted, how many belong to others, and how many of the table's own were left behind."""
+    """How many files were deleted, how many are not the table's, and how many of its own were left behind."""
 
     deleted: int = 0
     foreign: int = 0
-    left_behind: int = 0  # with `gc.enabled=false`, which says that data may be shared, counts manifests only
+    left_behind: int = 0  # with `gc.enabled=false` (data may be shared), counts manifests only
 
 
 def reachable_files(
     io: FileIO, metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]
 ) -> Iterator[str]:
-    """The files a purge may delete, each once, in bounded memory: data, deletes, manifests, their lists, statistics,
-    older metadata files.
+    """The files that a purge may delete, each once, in bounded memory: data and delete files, manifests, manifest
+    lists, statistics, older metadata files.
 
     Only the table's own (`table_locations.owned_by`) are read or returned. With `gc.enabled=false` the data may be
     shared with another table and is left out, as in Iceberg's own catalogs. Raises ProviderUnavailable.
@@ -77,7 +77,7 @@ def purge(
 ) -> Purged:
     """Delete the files that a dropped table owns, its metadata file last.
 
-    Run it again after a crash to finish the work; missing files are no error. Directories are not removed.
+    Idempotent: run it again after a crash; missing files are not an error. Directories are not removed.
     Raises ProviderUnavailable if the storage stops answering.
     """
     outcome = Purged()
@@ -104,7 +104,7 @@ def _count(outcome: Purged, deletions: Iterable[int | None]) -> None:
 def _walk(
     io: FileIO, metadata: Mapping[str, Any], owns: Callable[[str], bool], outcome: Purged, ask: Ask = ask_directly
 ) -> Iterator[tuple[Depth, str]]:
-    """Every file of the table once, after the files that it names; files left out are counted in `outcome`."""
+    """Every file of the table once, after the files that it references; skipped files are counted in `outcome`."""
     seen = _Seen()
     with_content = str((metadata.get("properties") or {}).get("gc.enabled", "true")).lower() != "false"
     read = partial(_named_in, io, ask, outcome)
@@ -143,7 +143,7 @@ def _named_in(
         return
     except Invalid as error:
         outcome.left_behind += 1
-        log.warning("The purge leaves behind what %s names: %s", location, error.message)
+        log.warning("the purge leaves the files of %s: %s", location, error.message)
 
 
 def _delete_own(io: FileIO, ask: Ask, location: str) -> int | None:
@@ -152,7 +152,7 @@ def _delete_own(io: FileIO, ask: Ask, location: str) -> int | None:
         deleted: int = ask("delete_file", location, lambda: delete_file(io, location))
         return deleted
     except Invalid as error:
-        log.warning("The purge leaves something behind: %s", error.message)
+        log.warning("the purge leaves a file: %s", error.message)
         return None
 
 

@@ -1,4 +1,4 @@
-"""The requirements of a commit on the table or view it was prepared for.
+"""Checks the requirements of a commit against a table or view.
 
 Source: Iceberg REST specification, "TableRequirement" and "ViewRequirement".
 """
@@ -32,9 +32,9 @@ _NUMBERS = {
 
 
 def check_requirements(requirements: list[dict[str, Any]], base: dict[str, Any] | None) -> None:
-    """Check a commit's requirements against the table's metadata `base`; None when there is no table.
+    """Check a commit's requirements against the table's metadata `base`; None if there is no table.
 
-    Raises Invalid for an unknown or malformed requirement, or one beside assert-create, before anything is compared;
+    Raises Invalid for an unknown or malformed requirement, or assert-create with others, before anything is compared;
     Conflict for the first requirement that fails, with the message of the reference implementation.
     """
     as_list(requirements, "requirements")
@@ -130,7 +130,7 @@ def _uuid(requirement: Json, key: str, noun: str) -> Check:
 
 def _ref_snapshot_id(requirement: Json) -> Check:
     name = get_text(requirement, "ref")
-    # Absent means null: some clients leave nulls out.
+    # Absent means null: some clients omit nulls.
     expected = get_long(requirement, "snapshot-id") if has(requirement, "snapshot-id") else None
 
     def check(metadata: Json) -> None:

@@ -1,4 +1,4 @@
-"""Iceberg schemas: walk them, check them, compare them, number their columns afresh.
+"""Iceberg schemas: index, validate and compare them, and assign fresh column ids.
 
 Source of the rules: Iceberg spec, "Schemas and Data Types", "Column IDs" and "Identifier Field IDs"; the messages
 are those of the reference implementation where it has one.
@@ -41,7 +41,7 @@ class Column:
     id: int
     name: str  # the full name: "address.street", "tags.element"
     kind: str  # "long", "decimal", "struct", ...
-    type: str  # the type in words, with parameters
+    type: str  # as text, with parameters
     required: bool
     parent: int | None
     defaulted: bool = False
@@ -59,7 +59,7 @@ class SchemaIndex:
         return max(self.columns, default=0)
 
     def ancestors(self, column: Column) -> Iterator[Column]:
-        """What the column is nested in, nearest first."""
+        """The columns that contain this one, nearest first."""
         while column.parent is not None:
             column = self.columns[column.parent]
             yield column
@@ -87,7 +87,7 @@ def index_schema(schema: Json) -> SchemaIndex:
 
 
 def check_schema(schema: Json, format_version: int) -> SchemaIndex:
-    """Index a client's schema. Raises Invalid for what this format version does not have, and for wrong identifiers."""
+    """Index a client's schema. Raises Invalid for types that the format version lacks, and for wrong identifiers."""
     index = index_schema(schema)
     for column in index.columns.values():
         first = FIRST_FORMAT_VERSION.get(column.kind, 1)
@@ -110,7 +110,7 @@ def check_schema(schema: Json, format_version: int) -> SchemaIndex:
 
 
 def shape(schema: Json) -> str:
-    """A text that schemas share which are equal in everything but their ids."""
+    """A string that schemas share which are equal except for their ids."""
     return json.dumps(_comparable(schema), sort_keys=True)
 
 

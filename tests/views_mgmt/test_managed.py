@@ -262,7 +262,7 @@ def test_a_definer_view_is_not_handed_on_and_becomes_invoker_when_its_owner_goes
         ({"representations": [sql("spark", "x" * (1024 * 1024 + 1))]}, 413, "at most 1048576"),
         ({"representations": [{"type": "dataframe", "dialect": "x", "sql": "y"}]}, 400, "representations[0].type"),
         ({"columns": [{"name": "a", "type": "long"}, {"name": "a", "type": "date"}]}, 400, "two of the name"),
-        ({"columns": [{"name": "a", "type": "long"}, {"name": "A", "type": "date"}]}, 400, "differ by case alone"),
+        ({"columns": [{"name": "a", "type": "long"}, {"name": "A", "type": "date"}]}, 400, "differ only in case"),
         ({"name": "late "}, 400, "blanks"),
         ({"securityMode": "OWNER"}, 400, "securityMode"),
         ({"name": ""}, 400, "name"),
