@@ -9,7 +9,7 @@ class Exit(enum.IntEnum):
     """Exit codes of `gcli` (docs/gcli.md)."""
 
     DONE = 0
-    FAILED = 1  # the server failed, or answered what no client understands
+    FAILED = 1  # the server failed, or its response is invalid
     USAGE = 2  # the command line, or what it asks for, is wrong
     REFUSED = 3  # who asks is unknown, or may not
     MISSING = 4  # what was named does not exist, or may not be seen

@@ -124,19 +124,19 @@ def credential_of(profile: Profile) -> Credential:
 
 
 def keep(profile: Profile, what: str, secret: str) -> None:
-    """Have the keyring keep a "token" or a "password". Raises Failure where there is none."""
+    """Store a "token" or a "password" in the keyring. Raises Failure if there is no keyring."""
     keyring = _keyring()
     if keyring is None:
         hint = "Install it (pip install keyring), or set METALAKE_TOKEN."
         raise Failure(f"The library keyring is not installed. {hint}", Exit.USAGE)
     try:
         keyring.set_password(KEYRING, _entry(profile, what), secret)
-    except Exception as refused:  # a machine without a keyring says so in many ways
+    except Exception as refused:  # backends without a keyring raise various exceptions
         raise Failure(f"The system's keyring keeps nothing: {type(refused).__name__}.", Exit.USAGE) from None
 
 
 def forget(profile: Profile) -> None:
-    """Have the keyring forget what it keeps of a profile, if there is anything."""
+    """Delete a profile's secrets from the keyring, if any."""
     if keyring := _keyring():
         for what in ("token", "password"):
             with suppress(Exception):  # also for what is not there
@@ -160,5 +160,5 @@ def _keyring() -> Any:
 def _ask(keyring: Any, name: str) -> str:
     try:
         return keyring.get_password(KEYRING, name) or ""
-    except Exception:  # a machine without a keyring says so in many ways
+    except Exception:  # backends without a keyring raise various exceptions
         return ""

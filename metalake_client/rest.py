@@ -34,7 +34,7 @@ class Client:
             raise Failure("The token holds what no token does, such as a space or the end of a line.", Exit.REFUSED)
         self.url, self.timeout = url.rstrip("/"), timeout
         self._session = requests.Session()
-        self._session.trust_env = False  # no proxy, and no password of ~/.netrc, unless asked for
+        self._session.trust_env = False  # no proxy, and no password from ~/.netrc, unless requested
         self._session.headers["Accept"] = ACCEPT
         if token:
             self._session.headers["Authorization"] = f"Bearer {token}"

@@ -56,12 +56,12 @@ class Job:
 
     @cached_property
     def client(self) -> Client:
-        """Asks as whoever started the job."""
+        """A client that sends requests as the user who started the job."""
         return Client(self.url, token=self.token)
 
     @cached_property
     def writer(self) -> Client:
-        """Asks as whoever writes the results."""
+        """A client that sends requests as the user who writes the results."""
         return Client(self.url, token=self.system_token)
 
     def session(self, **settings: str) -> SparkSession:

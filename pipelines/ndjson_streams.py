@@ -10,7 +10,7 @@ from typing import Any
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
 
-TRIES, PAUSE = 6, 1.0  # that bring nothing new, and seconds before the second one; each pause is twice as long
+TRIES, PAUSE = 6, 1.0  # tries without progress, and seconds before the second one; each pause is twice as long
 
 Json = dict[str, Any]
 
@@ -110,7 +110,7 @@ def _bulk(metalake: str, what: str) -> tuple[str, ...]:
 
 
 def _going_on(ask: Callable[[], Iterator[Json]], reached: _Reached) -> Iterator[Json]:
-    """The lines of a stream that is asked again where it breaks off; a server that restarts is waited for."""
+    """The lines of a stream, which is resumed where it breaks off; waits for a server that restarts."""
     tries = 0
     while True:
         began = reached.after

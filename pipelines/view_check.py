@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Checked:
-    """A view with what Spark says of each of its dialects."""
+    """A view with Spark's analysis of each of its dialects."""
 
     view: Json
     dialects: list[tuple[str, Analysis, list[Json]]] = field(default_factory=list)

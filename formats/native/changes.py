@@ -17,7 +17,7 @@ _UPDATES: TypeAdapter[list[Any]] = TypeAdapter(list[TableUpdate])
 
 
 def as_json(updates: Sequence[Any]) -> list[Json]:
-    """The updates as JSON; those that change nothing (`KeepProperty`) are left out."""
+    """The updates as JSON, without those that change nothing (`KeepProperty`)."""
     return [update.to_wire() for update in updates if not isinstance(update, KeepProperty)]
 
 

@@ -1,4 +1,4 @@
-"""Columns as people read them: a type in a few words, and the fields that are nested in it below."""
+"""Columns for display: a short type, and the nested fields below it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 def rows_of(columns: Iterable[ColumnOutline], above: tuple[str, ...] = ()) -> Iterator[Row]:
-    """Every column and every nested field, each followed by its own fields."""
+    """Every column and nested field, depth-first."""
     for column in columns:
         path = (*above, column.name)
         yield Row(column, len(above), path)
@@ -45,7 +45,7 @@ def rows_of(columns: Iterable[ColumnOutline], above: tuple[str, ...] = ()) -> It
 
 
 def matching(columns: Iterable[ColumnOutline], text: str) -> list[ColumnOutline]:
-    """The columns that have the text in their name, or in that of a nested field, in any case."""
+    """The columns whose name, or that of a nested field, contains the text, ignoring case."""
     wanted = text.casefold()
     return [column for column in columns if any(wanted in row.column.name.casefold() for row in rows_of([column]))]
 

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 class SecurityMode(StrEnum):
-    """With whose rights an engine is to run the view's query; stored and passed on, never enforced here."""
+    """Whose rights an engine should run the view's query with; stored and returned, never enforced here."""
 
     DEFINER = "DEFINER"
     INVOKER = "INVOKER"
@@ -42,7 +42,7 @@ class Representation:
 
     @property
     def key(self) -> str:
-        """The dialect as it is compared: a view has one representation of it, in whatever case it is written."""
+        """The dialect for comparison: a view has one representation per dialect, ignoring case."""
         return self.dialect.casefold()
 
 
@@ -78,7 +78,7 @@ class ViewDefinition:
         return _common(each.default_schema for each in self.representations)
 
     def in_dialect(self, dialect: str) -> Representation | None:
-        """The representation in this dialect, in whatever case it is written; None if there is none."""
+        """The representation in this dialect, ignoring case; None if there is none."""
         return next((each for each in self.representations if each.key == dialect.casefold()), None)
 
     def differences(self, other: ViewDefinition) -> list[str]:
@@ -103,7 +103,7 @@ class ViewDefinition:
 
 
 def _common(values: Iterable[str | None]) -> str | None:
-    """The only value there is; None where they differ."""
+    """The value if all are equal, else None."""
     different = set(values)
     return different.pop() if len(different) == 1 else None
 
@@ -145,7 +145,7 @@ def is_storable(text: str) -> bool:
 
 
 def _first_again(names: Iterable[str]) -> str | None:
-    """The first name that comes a second time."""
+    """The first duplicate name."""
     seen = set[str]()
     for name in names:
         if name in seen:
@@ -155,7 +155,7 @@ def _first_again(names: Iterable[str]) -> str | None:
 
 
 def added(definition: ViewDefinition, new: Representation) -> ViewDefinition:
-    """With one more dialect; defaults that it leaves out are the view's. Raises Invalid for a dialect that it has."""
+    """Add a dialect; missing defaults are the view's. Raises Invalid if the view has the dialect already."""
     if definition.in_dialect(new.dialect):
         have = f"the view has a representation in dialect {quote(new.dialect)}"
         raise Invalid(f"addRepresentation: {have}; update it instead", kind=Kind.VIEW)
@@ -174,7 +174,7 @@ def updated(definition: ViewDefinition, new: Representation) -> ViewDefinition:
 
 
 def removed(definition: ViewDefinition, dialect: str) -> ViewDefinition:
-    """Without a dialect. Raises Invalid for one that it does not have, and for the last one."""
+    """Remove a dialect. Raises Invalid for one that the view does not have, and for the last one."""
     _require(definition, "removeRepresentation", dialect)
     if len(definition.representations) == 1:
         last = f"{quote(dialect)} is the view's only dialect"
@@ -197,6 +197,6 @@ def _require(definition: ViewDefinition, change: str, dialect: str) -> Represent
 def _without(
     definition: ViewDefinition, dialect: str, instead: Sequence[Representation] = ()
 ) -> tuple[Representation, ...]:
-    """The representations with this one replaced in its place."""
+    """The representations with this one replaced."""
     place = [each.key for each in definition.representations].index(dialect.casefold())
     return (*definition.representations[:place], *instead, *definition.representations[place + 1 :])

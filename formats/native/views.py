@@ -40,7 +40,7 @@ class SqlRepresentation(Body):
 
 
 class ViewParts(Body):
-    """What creating and replacing have in common."""
+    """The common fields of create and replace."""
 
     comment: str | None = None
     columns: list[Column] = []
@@ -66,7 +66,7 @@ class CreateViewRequest(ViewParts):
     properties: Properties = {}
 
     def definition(self) -> ViewDefinition:
-        """The wanted view. Raises Invalid, TooLarge."""
+        """The requested view. Raises Invalid, TooLarge."""
         wanted = ViewDefinition(**self.parts(), security_mode=self.security_mode, properties=self.properties)
         view_definition.check(wanted)
         return wanted

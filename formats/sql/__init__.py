@@ -1,4 +1,4 @@
-"""The SQL of views: what it reads, which columns it yields, and how another dialect would write it (sqlglot).
+"""The SQL of views, by sqlglot: its sources, its columns, and its translation to other dialects.
 
 It may be hostile, and nothing here bounds time or memory: it is to run in a process that can be ended.
 """

@@ -1,4 +1,4 @@
-"""What one representation of a view reads and yields."""
+"""Analyses one representation of a view: its sources and its output columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_PROBLEMS = 20
 _HIDDEN = ("$", "_", "input__file__name", "block__offset__inside__file")
 
 _CANNOT = (RecursionError, SqlglotError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError)
-"""What sqlglot raises for queries that it reads but does not understand."""
+"""What sqlglot raises for queries that it parses but cannot analyse."""
 
 
 def read(
@@ -48,7 +48,7 @@ def read(
 
 
 def _understood(sql: str, query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> Reading:
-    """Columns and what is wrong with them; their bare names where sqlglot understands no more."""
+    """Columns and their problems; only the names if sqlglot cannot analyse the query."""
     try:
         whole = qualified(query, schema, dialect)
         problems = tuple(dict.fromkeys(_unresolved(sql, whole, schema)))[:MOST_PROBLEMS]
@@ -85,7 +85,7 @@ def _is_ours(column: exp.Column) -> bool:
 
 
 def _why(column: exp.Column, scope: Scope, schema: SourceColumns, is_bare: bool) -> str | None:
-    """Why a column leads nowhere; None if it does, or if that cannot be told."""
+    """Why a column cannot be resolved; None if it can, or if that is unknown."""
     name = quote(column.name)
     if column.table:
         source = scope.sources.get(column.table)

@@ -1,4 +1,4 @@
-"""The columns that a query yields: their names, their types and what they are made of, as far as that can be told."""
+"""The output columns of a query: names, types and column lineage, as far as they can be inferred."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from formats.sql.dialects import SqlDialect
 from formats.sql.results import ColumnsOf, OutputColumn, Source, SourceColumn
 from formats.sql.tables import place_of
 
-_MADE_UP = re.compile(r"_col_\d+")  # names of sqlglot for columns without one
+_MADE_UP = re.compile(r"_col_\d+")  # names that sqlglot generates for unnamed columns
 
 
 class SourceColumns(Schema):
@@ -83,7 +83,7 @@ def qualified(query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> e
 
 
 def names_of(query: exp.Query) -> list[str] | None:
-    """The names as written, "" where there is none; None where a `*` hides them."""
+    """The names as written, "" for an unnamed column; None if a `*` hides them."""
     return None if query.is_star else [_name_of(each) for each in query.selects]
 
 
@@ -119,7 +119,7 @@ def _written(query: exp.Query, schema: SourceColumns) -> dict[str, str]:
 
 
 def _nodes(whole: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> dict[str, Node]:
-    """What each column is made of, by its name; without `trim_selects` that is linear in the number of columns."""
+    """The lineage of each column, by name; without `trim_selects` that is linear in the number of columns."""
     scope = build_scope(whole)
     nodes: dict[str, Node] = lineage(
         None, whole, schema, dialect=dialect.rules, scope=scope, trim_selects=False, copy=False
@@ -137,7 +137,7 @@ def _output(
 
 
 def _made_of(node: Node, spelling: Mapping[str, str]) -> tuple[SourceColumn, ...] | None:
-    """The sources' columns that a column is computed from; None if one of them cannot be told."""
+    """The source columns that a column is computed from; None if one of them cannot be resolved."""
     columns = dict[SourceColumn, None]()
     for each in node.walk():
         if isinstance(each.expression, (exp.Placeholder, exp.Star)) or each.name == "*":
@@ -149,7 +149,7 @@ def _made_of(node: Node, spelling: Mapping[str, str]) -> tuple[SourceColumn, ...
 
 
 def _is_certain(node: Node) -> bool:
-    """Whether engines agree on a column's type: it is a source's as it is, cast, a count, a text or a truth value."""
+    """Whether engines agree on a column's type: a plain source column, a cast, a count, a string or a boolean."""
     made = node.expression.unalias()
     if isinstance(made, (exp.Cast, exp.Count, exp.Boolean, exp.Predicate)):
         return True

@@ -57,7 +57,7 @@ def differences(
 
 
 def _called(declared: Sequence[Declared], names: Sequence[str]) -> Sequence[Declared]:
-    """The columns under other names; as they are where there is not one name for each."""
+    """The columns, renamed; unchanged unless there is one name for each."""
     if len(names) != len(declared):
         return declared
     return [Declared(name, each.type) for name, each in zip(names, declared, strict=True)]

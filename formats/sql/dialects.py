@@ -1,4 +1,4 @@
-"""The dialects of views, by the names that people and engines give them, and how each folds the names of tables."""
+"""The SQL dialects of views: their names, and how each normalises the case of table names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SqlDialect:
 
 
 def dialect_of(name: str) -> SqlDialect:
-    """The dialect of this name, in whatever case and with whatever spaces around."""
+    """The dialect of this name, ignoring case and surrounding spaces."""
     plain = name.strip().casefold()
     plain = OTHER_NAMES.get(plain, plain)
     if plain in KNOWN:

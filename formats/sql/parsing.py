@@ -1,4 +1,4 @@
-"""SQL as one query that sqlglot understands, or the reason why it is none, with its place."""
+"""Parses SQL as one query, or says why it cannot, with line and column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MISSING = re.compile(r"Missing (\S+) from \d+:(\d+)")
 
 
 class Unreadable(Exception):
-    """Raised for SQL that is no single query, with the problem."""
+    """Raised for SQL that is not a single query, with the problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.text)

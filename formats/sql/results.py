@@ -1,4 +1,4 @@
-"""What reading and translating SQL result in, as plain data that passes between processes as JSON."""
+"""The results of analysing and translating SQL, as plain data that is sent between processes as JSON."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _source(table: exp.Table, dialect: SqlDialect, catalog: str | None, schema: 
 
 
 def _is_of_with(table: exp.Table, dialect: SqlDialect) -> bool:
-    """Whether this is a name that a WITH clause around it gives to a query."""
+    """Whether this names a CTE in scope."""
     if table.db:
         return False
     name = _normal(table.this, dialect)

@@ -1,4 +1,4 @@
-"""What a query would be in another dialect: a suggestion for people to read, which never runs unread."""
+"""Translates a query to another dialect: a suggestion for people to review, which is never run unreviewed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLAUSES: dict[type[exp.Expr], str] = {
     exp.Where: "WHERE", exp.Having: "HAVING", exp.Group: "GROUP BY", exp.Cube: "CUBE", exp.Rollup: "ROLLUP",
     exp.GroupingSets: "GROUPING SETS", exp.Window: "OVER", exp.Collate: "COLLATE", exp.AtTimeZone: "AT TIME ZONE",
 }  # fmt: skip
-"""Parts of a query that must be there as often when the suggestion is read again."""
+"""Parts of a query whose counts must be equal when the suggestion is parsed again."""
 
 
 def translate(sql: str, dialect: str, into: str) -> Translation:
@@ -69,7 +69,7 @@ def _name(table: exp.Table, catalog: exp.Expr, levels: list[exp.Identifier], nam
 
 
 def _functions(query: exp.Query, dialect: SqlDialect, target: SqlDialect) -> Iterator[str]:
-    """Functions that sqlglot does not know, which it writes as they are."""
+    """Functions unknown to sqlglot, which it copies unchanged."""
     if dialect.name == target.name:
         return
     for function in query.find_all(exp.Anonymous):
@@ -77,7 +77,7 @@ def _functions(query: exp.Query, dialect: SqlDialect, target: SqlDialect) -> Ite
 
 
 def _lost(query: exp.Query, written: str, target: SqlDialect) -> Iterator[str]:
-    """What is missing when the suggestion is read again, since sqlglot leaves some things out without a word."""
+    """What is missing when the suggestion is parsed again, since sqlglot drops some parts silently."""
     try:
         again = parse(written, target)
     except Unreadable:

@@ -1,4 +1,4 @@
-"""The types that both SQL and the native wire have, by their names without lengths and precisions."""
+"""Maps types between SQL and the native wire, by name, without lengths and precisions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _TIMESTAMP_VARIES = frozenset({"spark", "databricks", "hive"})
 
 
 def to_sql(native: Any) -> exp.DataType:
-    """The type for sqlglot; "unknown" for one that SQL has not."""
+    """The type for sqlglot; "unknown" for one that SQL lacks."""
     name = plain(native)
     return _SQL.get(name or "", T.UNKNOWN).into_expr()
 
 
 def from_sql(kind: exp.DataType | None, dialect: SqlDialect) -> str | None:
-    """The native type by its name; None where it cannot be told."""
+    """The name of the native type; None if unknown."""
     name = _NATIVE.get(kind.this) if kind is not None else None
     if name is not None and name.startswith("timestamp") and dialect.name in _TIMESTAMP_VARIES:
         return None

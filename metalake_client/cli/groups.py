@@ -1,4 +1,4 @@
-"""Which groups of commands there are, and where: each is loaded when it is asked for; `--help` waits for none."""
+"""The command groups and their modules; each is imported on demand, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ FAMILIES = {
     "profile": ("profile_commands", "Profiles: a server, a metalake and a user under one name."),
     "completion": ("completion", "What completes commands and names in bash, zsh and fish."),
 }
-"""Beside the kinds: the module whose `add_to` adds the group, and what its line of the help says."""
+"""Groups other than kinds: the module whose `add_to` adds the group, and its line of the help."""
 
 BESIDE_VERBS = {
     "catalog": ("outside", "places"),
     "table": ("tables",),
     "view": ("views",),
 }
-"""What a kind has beside the commands of every kind: modules whose `add_to_<kind>` adds them to its group."""
+"""Additional commands of a kind: modules whose `add_to_<kind>` adds them to its group."""
 
 
 class Family(TyperGroup):
-    """A group whose commands are made when they are asked for: making all takes as long as many a request."""
+    """A group that creates its commands lazily: creating all takes as long as a request."""
 
     def __init__(self, info: Any, params: list[Any]) -> None:
         self.typer = info.typer_instance
@@ -78,7 +78,7 @@ def _named(app: typer.Typer, name: str, params: list[Any]) -> Any:
 
 
 class Families(TyperGroup):
-    """The commands of `gcli`, made when they are asked for."""
+    """The commands of `gcli`, created lazily."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*KINDS, *FAMILIES]

@@ -110,4 +110,4 @@ _ALL = (
 KINDS = {kind.name: kind for kind in _ALL}
 
 PEOPLE = {name: Kind(name=name, plural=f"{name}s") for name in ("user", "group", "role")}
-"""What a metalake has beside catalogs; their commands are their own, and their names complete alike."""
+"""Objects of a metalake other than catalogs; they have their own commands, and share name completion."""

@@ -58,7 +58,7 @@ def add_kind(app: typer.Typer, kind: Kind) -> typer.Typer:
 
 
 def _made(kind: Kind) -> list[Parameter]:
-    """What `create` takes, beside the names of what is above."""
+    """The options of `create`, other than the names of the parents."""
     fields = [FIELDS[each] for each in kind.fields]
     if kind.is_named_by_content:
         return [*fields, *FILE_OF_PROPERTIES]

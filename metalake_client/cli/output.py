@@ -15,7 +15,7 @@ from typing import Any
 
 Row = dict[str, Any]
 GRID = 500
-"""So many rows are drawn as a grid; more are lines with tabs on a terminal, too: nobody waits for a grid of them."""
+"""Up to this many rows are printed as a grid; more as tab-separated lines, on a terminal too: a grid takes too long."""
 _NUMERIC = "+-.0123456789"
 
 NARROWEST = 8  # signs of a column

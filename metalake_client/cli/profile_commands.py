@@ -65,7 +65,7 @@ def login(
     name: Name,
     password: Annotated[bool, typer.Option("--password", help="Keep the user's password in place of a token.")] = False,
 ) -> None:
-    """Type a token, or the user's password, which the server is asked about and the system's keyring keeps."""
+    """Type a token, or the user's password; the server checks it and the system's keyring stores it."""
     profile = _profile(name)
     what = "password" if password else "token"
     if password and not profile.user:

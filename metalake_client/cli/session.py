@@ -85,7 +85,7 @@ class Session:
         return rows[:limit]
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Ask before something is lost. Raises Failure for a no, and where nobody can be asked."""
+        """Ask for confirmation before data is lost. Raises Failure for a no, and without a terminal."""
         if yes:
             return
         if not sys.stdin.isatty() or os.environ.get("CI"):
@@ -110,7 +110,7 @@ class Session:
 
 
 def prompted(what: str) -> str:
-    """A secret that is typed unseen. Raises Failure where nobody types one."""
+    """A secret, typed without echo. Raises Failure if none is typed."""
     import getpass
 
     try:

@@ -1,4 +1,4 @@
-"""What `gcli table` has beside the commands of every kind: lineage, registering, and former places."""
+"""Additional commands of `gcli table`: lineage, registering, and former places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `gcli view` has beside the commands of every kind: dialects with their checks, versions, lineage."""
+"""Additional commands of `gcli view`: dialects with their checks, versions, lineage."""
 
 from __future__ import annotations
 

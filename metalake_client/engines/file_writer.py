@@ -53,7 +53,7 @@ def write(folder: Path, rendered: Rendered, only: Collection[str] = ()) -> Writt
 
 
 def _differs(folder: Path, name: str, text: str, mark: str) -> bool:
-    """Whether our file has to be written. Raises Failure if another's stands there."""
+    """Whether our file has to be written. Raises Failure if it is not ours."""
     path = folder / _plain(name)
     if not os.path.lexists(path):
         return True

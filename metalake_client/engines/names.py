@@ -152,7 +152,7 @@ def _spell_pyiceberg(name: Name) -> str:
 
 
 def pyiceberg_reader(catalog: str) -> Callable[[str], Name]:
-    """Reads what PyIceberg is told of the tables of a catalog."""
+    """Reads the tables of a catalog for PyIceberg."""
 
     def read(text: str) -> Name:
         *schema, table = text.split(".")

@@ -13,7 +13,7 @@ from metalake_client.failures import Exit, Failure
 Settings = dict[str, str]
 
 TOKEN = "METALAKE_TOKEN"  # noqa: S105 (the name of a variable)
-"""The variable of the environment with the token by which an engine asks Metalake."""
+"""The environment variable with the token that an engine sends to Metalake."""
 
 # What some engine replaces in a value: Trino ${ENV:NAME}, Hadoop ${env.NAME}, Iceberg env:NAME.
 _REPLACED = re.compile(r"\$\{|^\s*env:", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Which schemas of a catalog hold others, asked of the server level by level."""
+"""Which schemas of a catalog contain others, loaded from the server level by level."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from metalake_client.engines.catalogs import EngineCatalog
 from metalake_client.rest import Client
 
-AT_ONCE = 8  # catalogs that are asked for at the same time
+AT_ONCE = 8  # catalogs that are loaded concurrently
 SEPARATOR = "gravitino.schema.separator"
 
 Path = tuple[str, ...]

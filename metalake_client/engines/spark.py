@@ -70,7 +70,7 @@ class SparkConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a session is asked for: whose metalake, by which credential, on which Spark."""
+    """The parameters of a session: metalake, credential, Spark version."""
 
     uri: str
     tables: str  # where the native wire has the catalogs
@@ -105,7 +105,7 @@ def spark_settings(
     mixed: bool = False,
     kyuubi: bool = True,
 ) -> SparkConfig:
-    """The settings by which Spark has these catalogs under their names.
+    """The Spark settings that configure these catalogs under their names.
 
     `token` is a token, or `env:NAME`; `user` and `password` stand in its place. `hive_catalog` is the catalog whose
     metastore is to be Spark's own. Catalogs in `direct` are asked past Metalake, where their provider can be.

@@ -41,7 +41,7 @@ _AWS = ".amazonaws.com"
 
 @dataclass(frozen=True, kw_only=True)
 class S3:
-    """How S3 is reached; `variables` name, by KEYS, the variables of the environment with masked keys."""
+    """How S3 is reached; `variables` maps KEYS to the environment variables with masked keys."""
 
     endpoint: str = ""
     region: str = ""

@@ -108,7 +108,7 @@ def _glue(catalog: EngineCatalog, asked: Asked) -> Part:
 
 
 def _hive(catalog: EngineCatalog, asked: Asked) -> Part:
-    """The Hive connector, which sends whoever asks for an Iceberg table on to Metalake's wire."""
+    """The Hive connector, which redirects requests for Iceberg tables to Metalake's wire."""
     name, storage = name_of(catalog.name), storage_of(catalog)
     notes = ["Trino asks the metastore and the storage itself: only their own rights hold."]
     if not storage.kinds:
@@ -262,7 +262,7 @@ def _session_token(catalog: EngineCatalog) -> tuple[str, ...]:
 
 
 def _needed(catalog: EngineCatalog, storage: Storage) -> tuple[str, ...]:
-    """The variables of masked properties that Trino takes; METALAKE_TOKEN is told once for all."""
+    """The environment variables of the masked properties that Trino uses; METALAKE_TOKEN is listed once for all."""
     references = [*_s3(storage, SWITCHED).values()]
     references += _glue_metastore(catalog).values() if catalog.provider == "glue" else ()
     variables = {reference[1] for each in references if (reference := re.fullmatch(r"\$\{ENV:(.+)\}", each))}

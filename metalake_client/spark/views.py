@@ -87,7 +87,7 @@ class Views:
         return True
 
     def _make(self, path: tuple[str, ...], view: Json, query: Json) -> str:
-        """Make a global temporary view, in a session beside that of the caller, so that its current schema stays."""
+        """Create a global temporary view, in a new session, so that the caller's current schema stays."""
         catalog, schema, _ = path
         name = ".".join(part.replace("%", "%25").replace(".", "%2E") for part in path)
         if (other := self.made.setdefault(name.lower(), path)) != path:

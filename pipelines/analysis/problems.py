@@ -1,4 +1,4 @@
-"""What Spark refuses, in words that say no more than the SQL itself does.
+"""Spark's errors, reworded so that they reveal no more than the SQL itself.
 
 Spark's own messages propose the columns of tables, and tell of the SQL behind other views: whoever may load this view
 may not know them.

@@ -1,4 +1,4 @@
-"""The rules by which a privilege may be used on an object, as the server tells them, and their evaluation.
+"""The authorization rules, as exported by the server, and their evaluation.
 
 A client's own evaluator: it shares no code with the server's, so that each finds the other's faults.
 """

@@ -31,7 +31,7 @@ def dispatch_jar(spark_jars: Path, runtime_jar: Path) -> Path:
             with tempfile.TemporaryDirectory(dir=jar.parent) as place:
                 made = Path(place) / jar.name
                 _compile(spark_jars, runtime_jar, made)
-                made.replace(jar)  # whole or not at all, whoever else makes it meanwhile
+                made.replace(jar)  # atomically, even if others create it meanwhile
         except OSError as problem:
             raise Failure(f"The jar for Spark cannot be kept in {jar.parent}: {problem.strerror}.") from None
     return jar
