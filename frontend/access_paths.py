@@ -1,4 +1,4 @@
-"""An explanation as paths to draw: person, group, role, a grant with the object it is on, the object asked about."""
+"""An explanation as paths to draw: person, group, role, a grant and its object, the object in question."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ OK, BAD, MISSING = "ok", "bad", "missing"
 
 
 class Path(NamedTuple):
-    """The boxes of one path, and the same in words; what its part says already is left out."""
+    """The boxes of one path, and the same as text, without what its part says already."""
 
     stops: tuple[Stop, ...]
     says: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
-    """One thing that an answer rests on, with the paths by which it is so; `more` says how many are left out."""
+    """One reason of an answer, with the paths that lead to it; `more` says how many are left out."""
 
     says: str
     is_given: bool

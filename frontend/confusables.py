@@ -1,8 +1,8 @@
-"""Names as what they are: characters that nobody sees, or that look like others, are shown as marks.
+"""Marks invisible and confusable characters in names.
 
-In pages about rights that is security: `admin` with a Cyrillic letter, or with a zero-width space behind it, is
-another account. What counts as looking alike follows Unicode's report 39 (confusables, mixed scripts) in its idea; the
-few letters that look like Latin ones are listed here.
+On pages about access that is security: `admin` with a Cyrillic letter, or with a trailing zero-width space, is another
+account. The rules follow the idea of Unicode Technical Standard 39 (confusables, mixed scripts); the few letters that
+look like Latin ones are listed here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 def shown(name: object) -> SafeString:
-    """The name as HTML, escaped, with a mark for each character that would deceive."""
+    """The name as HTML, escaped, with a mark for each deceptive character."""
     text = str(name)
     if ORDINARY.fullmatch(text) or not text:
         return escape(text)

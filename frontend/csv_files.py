@@ -1,4 +1,4 @@
-"""Tables as CSV files that a spreadsheet opens as they are: no cell is ever taken for a formula."""
+"""CSV downloads that are safe to open in a spreadsheet: no cell is ever interpreted as a formula."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0
 
 
 def cell(value: Any) -> str:
-    """The text of a cell, after an apostrophe where a spreadsheet would calculate it; None is empty."""
+    """The text of a cell, prefixed with an apostrophe if a spreadsheet would evaluate it; None is empty."""
     text = "" if value is None else str(value)
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def download(name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> StreamingHttpResponse:
-    """The rows as a streamed file. `name` is any text; what file systems dislike in it becomes an underscore.
+    """The rows as a streamed file. `name` is any text; characters that file systems refuse become underscores.
 
-    Every cell is quoted, so that no separator of any country divides it.
+    Every cell is quoted, so that no locale's separator splits it.
     """
     response = StreamingHttpResponse(_chunks(header, rows), content_type="text/csv; charset=utf-8")
     safe = re.sub(r"[^\w.-]+", "_", name)[:100].strip("._")
@@ -45,7 +45,7 @@ def _chunks(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[st
 
 
 class _Lines:
-    """A file for csv.writer that hands each line back."""
+    """A file for csv.writer that returns each line."""
 
     def write(self, line: str) -> str:
         return line

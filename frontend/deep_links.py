@@ -1,4 +1,4 @@
-"""The filled pages that a grant or a revoke begins on."""
+"""Deep links to prefilled pages that grant or revoke."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def grant_page(object_id: int, whom: Whom, privilege: Privilege) -> str:
 
 
 def revoke_page(object_id: int, role: str, privilege: Privilege, effect: Effect) -> str:
-    """The page that takes this grant on an object from a role."""
+    """The page that revokes this grant on an object from a role."""
     return _filled("revoke-grant", object_id, role=role, privilege=privilege.value, effect=effect.value)
 
 
 def removal_page(metalake_id: int, whom: Whom, on: Located, **more: str) -> str:
-    """The page that takes somebody's access to an object away; with `effect=deny`, that lifts the DENY of a role."""
+    """The page that removes somebody's access to an object; with `effect=deny`, the one that lifts a role's DENY."""
     back = reverse("frontend:access", args=[on.id])
     query = {"what": "take-away", whom.sort: whom.name, "on": f"{on.kind} {dotted(on.full_name)}", "back": back, **more}
     return f"{reverse('frontend:change-people', args=[metalake_id])}?{urlencode(query)}"

@@ -1,7 +1,7 @@
-"""Refusals and failures: a whole page that keeps its navigation, or a sentence where htmx asked for a part.
+"""Error pages: a full page with its navigation, or a sentence if htmx requested a part.
 
-What was asked for (GET) is replaced by the sentence. What was sent stays as it is: the sentence stands above it, so
-that no form and no list is lost.
+On GET the sentence replaces the part. On POST the page stays and the sentence is shown above it, so that no form or
+list is lost.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ UNSENT = (
 
 
 def is_partial(request: HttpRequest) -> bool:
-    """Whether htmx asks for a part of a page; known by the headers alone, however early the request failed."""
+    """Whether htmx requests a part of a page; uses only headers, since the request may have failed early."""
     asks = request.headers.get("HX-Request") == "true"
     return asks and request.headers.get("HX-History-Restore-Request") != "true"
 
 
 def refuse(request: HttpRequest, status: int, message: str = "", *, title: str = "") -> HttpResponse:
-    """The answer to a refused request; without a message it is the one of the status."""
+    """The response to a refused request; the default message is that of the status."""
     usual_title, usual_message = TEXTS.get(status, ("That did not work", ""))
     context = {"title": title or usual_title, "message": message or usual_message}
     if is_partial(request):
@@ -58,7 +58,7 @@ def refuse(request: HttpRequest, status: int, message: str = "", *, title: str =
 
 
 def refuse_without_store(request: HttpRequest, status: int, message: str = "", *, title: str = "") -> HttpResponse:
-    """The same without the account of the caller, which the store would be asked for: it may be what failed."""
+    """The same without the caller's account, which would need the database: it may be what failed."""
     usual_title, usual_message = TEXTS.get(status, ("Try again in a moment", ""))
     context = {"title": title or usual_title, "message": message or usual_message}
     if is_partial(request):
@@ -67,7 +67,7 @@ def refuse_without_store(request: HttpRequest, status: int, message: str = "", *
 
 
 def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """The answer to a form without the right key; a part gets a new key, and is sent once more by a click."""
+    """The response to a form that fails CSRF; a part gets a new token, and is sent again by a click."""
     title, message = UNSENT
     if not is_partial(request):
         return refuse(request, 403, message, title=title)
@@ -82,12 +82,12 @@ def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def stays_open(request: HttpRequest) -> bool:
-    """Whether the page of a partial request stays as it is: what was typed there is sent, or a field asks about it."""
+    """Whether the page of a partial request stays as it is: its form is submitted, or a field validates its input."""
     return request.method not in SAFE or "HX-Trigger-Name" in request.headers
 
 
 def signed_out(request: HttpRequest) -> HttpResponse:
-    """The answer to a form that is sent after the session ended: it stays, and can be sent after signing in."""
+    """The response to a form sent after the session expired: it stays, and can be sent again after signing in."""
     context = {
         "title": "You are signed out",
         "message": "Nothing was changed, and what you typed is still here: sign in, then send it once more.",
@@ -98,7 +98,7 @@ def signed_out(request: HttpRequest) -> HttpResponse:
 
 
 class WithoutMethod:
-    """A middleware: the empty answer to a page that is asked for by a method it has not becomes a page."""
+    """Middleware that turns the empty 405 response of a page into a page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -119,6 +119,6 @@ def _sentence(request: HttpRequest, status: int, context: dict[str, str]) -> Htt
 
 
 def _contained(response: HttpResponse) -> HttpResponse:
-    """Failures may be rendered outside of the middleware that sets the policy of pages."""
+    """Failures may be rendered outside of the middleware that sets the Content-Security-Policy of pages."""
     response.setdefault("Content-Security-Policy", headers.PAGES)
     return response

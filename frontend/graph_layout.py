@@ -1,4 +1,4 @@
-"""Where the objects of a lineage stand in its picture: each once, to the right of all that it reads."""
+"""Layered layout of a lineage graph: each object once, to the right of everything it reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import fmean
 Pair = tuple[int, int]
 """The ids of an object and of one that reads it."""
 Slot = int | Pair
-"""What takes a place in a column: an object, or a line that passes between objects."""
+"""What occupies a slot in a column: an object, or a line that passes between objects."""
 Place = tuple[int, Slot]
 """A slot in the column of this number."""
 
@@ -26,9 +26,9 @@ class Layers:
 
 
 def layered(start: int, reads: Iterable[Pair], readers: Iterable[Pair]) -> Layers:
-    """What is read, in any number of steps, on the left of an object, and its readers on the right.
+    """What an object reads, directly or indirectly, on its left, and its readers on the right.
 
-    A line that would lead to the left, as one of a circle does, is left out.
+    Edges that would lead to the left, as in a cycle, are left out.
     """
     reads, readers = list(dict.fromkeys(reads)), list(dict.fromkeys(readers))
     left = _levels(start, [(other, one) for one, other in reads])
@@ -42,7 +42,7 @@ def layered(start: int, reads: Iterable[Pair], readers: Iterable[Pair]) -> Layer
 
 
 def _levels(start: int, steps: Iterable[Pair]) -> dict[int, int]:
-    """Of each object that is reached, the number of steps of the longest way to it; a circle ends where it closes."""
+    """The length of the longest path to each reachable object; cycles are cut where they close."""
     following = defaultdict[int, list[int]](list)
     for one, other in steps:
         following[one].append(other)
@@ -58,7 +58,7 @@ def _levels(start: int, steps: Iterable[Pair]) -> dict[int, int]:
 
 
 def _end(id: int, following: Mapping[int, Sequence[int]], begun: set[int], ended: dict[int, None]) -> None:
-    """Go all ways from an object, depth first, and note it in `ended` after what can be reached from it."""
+    """Depth-first search that adds an object to `ended` after everything reachable from it (post-order)."""
     for other in following.get(id, ()):
         if other not in begun:
             begun.add(other)
@@ -78,7 +78,7 @@ def _way(pair: Pair, column_of: Mapping[int, int]) -> list[Place]:
 
 
 def _sorted(middle: int, objects: Iterable[Place], ways: Sequence[Sequence[Place]]) -> list[list[Slot]]:
-    """The columns from left to right; each slot stands near those that its lines lead to, on the side of the middle."""
+    """The columns from left to right; each slot is placed near its neighbours on the side of the middle column."""
     slots = list(dict.fromkeys(chain(objects, *ways)))
     last = max(at for at, _ in slots)
     columns = [[slot for at, slot in slots if at == number] for number in range(last + 1)]

@@ -1,6 +1,6 @@
-"""SQL as HTML: its words in the colours of their kinds, and every character as what it is.
+"""SQL as HTML: syntax highlighting, and marks for invisible and confusable characters.
 
-Both take time that grows with the text, so SQL that is long has no colours, and its odd characters are only spelled.
+Both take time that grows with the text, so long SQL is not highlighted, and its odd characters are only spelled out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def coloured(texts: Iterable[str]) -> list[SafeString]:
 
 
 def marked(text: str) -> SafeString:
-    """Text of several lines, escaped, with a mark for each character that nobody sees or that looks like another."""
+    """Multi-line text, escaped, with a mark for each invisible or confusable character."""
     text = _with_plain_breaks(text)
     if PLAIN.fullmatch(text):
         return escape(text)
@@ -53,7 +53,7 @@ def marked(text: str) -> SafeString:
 
 
 def spelled(text: str) -> SafeString:
-    """The same for text of any length: what nobody sees is spelled, as `[U+202E]`, and nothing is marked."""
+    """The same for text of any length: invisible characters are spelled out, as `[U+202E]`, and nothing is marked."""
     return escape(_with_plain_breaks(text).translate(_spellings()))
 
 
@@ -81,7 +81,7 @@ def _spans(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
-    """The words of the SQL, each after the class of its kind; blanks and what is nothing of these have none.
+    """The tokens of the SQL, each after its CSS class; blanks and other text have none.
 
     A single letter is a name, such as a table's alias, though some are words of the standard.
     """

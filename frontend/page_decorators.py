@@ -1,4 +1,4 @@
-"""Guards of every page: who is signed in, whether htmx asks for a part of it, and errors shown as a page or a part."""
+"""Decorators of every page: authentication, htmx parts, and errors rendered as a page or a part."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from metalake.lineage import Lineage, Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 
-LONGEST = 2000  # characters of an address: Django redirects to 2,048 at most
+LONGEST = 2000  # characters of a URL: Django redirects to at most 2,048
 UNTYPED = ("csrfmiddlewaretoken", "token", "plan", "act", "shown")
 __all__ = [
     "home", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
@@ -63,7 +63,7 @@ def signed_in(page: Page) -> Page:
 
 
 def keeps_form(page: Page) -> Page:
-    """Lead who sends a form after their session ended back to it, filled: the page takes its form as a query too."""
+    """After the session expired, lead the user back to the filled form: the page also takes its form as a query."""
 
     @wraps(page)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -77,7 +77,7 @@ def keeps_form(page: Page) -> Page:
 
 
 def permits(request: HttpRequest, operation: Operation, target: Lineage) -> bool:
-    """Whether the user may do this, asked as Django does; authz.backends asks the evaluator."""
+    """Whether the user may do this, by Django's has_perm; authz.backends calls the evaluator."""
     user: Any = request.user
     return user.has_perm(f"authz.{operation.name}", target)
 

@@ -21,7 +21,7 @@ class Recipe(NamedTuple):
 
 
 def recipe(server: str, metalake: str, changes: Iterable[Change]) -> Recipe:
-    """How to make the same changes without a page; `server` is the URL of its first page."""
+    """How to make the same changes without the pages; `server` is the URL of the home page."""
     body = json.dumps({"changes": list(map(change_reply, changes))}, ensure_ascii=False)
     access = f"{server}api/metalakes/{quote(metalake, safe='')}/access"
     calls = f"{_call(f'{access}/changes', body)}\n{_call(f'{access}/apply', _APPLY)}"

@@ -1,4 +1,4 @@
-"""Pictures as SVG, drawn by the server. The same stands in words beside each, so that they are hidden from readers."""
+"""SVG drawings, rendered by the server. The same is next to each as text, so they are hidden from screen readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tabs of an object's page: a kind declares which it has, and each is a page at an address of its own."""
+"""The tabs of an object's page: each kind declares its tabs, and each tab is a page with its own URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
 
 OVERVIEW = "overview"
-HISTORY = "history"  # a tab for whoever may read access to the object
+HISTORY = "history"  # a tab for users who may read access to the object
 OF_A_NAME = (OVERVIEW, "access")  # the tabs of an object of which the actor may know only the name
 
 
@@ -52,7 +52,7 @@ def tabs_of(actor: Actor, target: Located) -> list[Tab]:
 
 
 def locate(actor: Actor, object_id: int, name: str) -> Located:
-    """The object whose tab is asked for. Raises NotFound if it is hidden or missing, or has no such tab."""
+    """The object whose tab is requested. Raises NotFound if it is hidden or missing, or has no such tab."""
     target = browsing.locate(actor, object_id)
     if all(tab.name != name for tab in tabs_of(actor, target)):
         raise NotFound("There is no such object.")

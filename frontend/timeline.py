@@ -1,4 +1,4 @@
-"""The moments when access changed, each with the page that it leads to: the same page as of then."""
+"""The moments when access changed, each with a link to the same page as of then."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def page_then(path: str, query: QueryDict, part: str) -> Then:
 
 
 def timeline(histories: Iterable[Moments], then: Then) -> Timeline:
-    """The changes of one or several objects; what changed several of them in the same words is told once."""
+    """The changes of one or several objects; a change described alike for several of them is listed once."""
     every = list(histories)
     changes: dict[tuple[datetime, str], Change] = {}
     for history in every:

@@ -1,4 +1,4 @@
-"""What was done, said once in the corner of the next page or part, with a button that takes it back."""
+"""Toasts: what was done, shown once in the corner of the next page or part, with an undo button."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two versions of a view side by side: the lines of their SQL, and in words what else differs."""
+"""Diff of two versions of a view: their SQL side by side, and a text of what else differs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from views_mgmt.services.history import Difference
 
 LONGEST = 64 * 1024  # characters of a text whose lines are compared
 MOST_LINES = 1000
-AROUND = 3  # lines shown before and after those that differ
+AROUND = 3  # lines of context
 SQL = "representations."
 LABELS = {"comment": "Comment", "securityMode": "Security mode", "columnOrder": "Order of columns"}
 
@@ -49,7 +49,7 @@ class SqlDifference:
 
 
 class PartDifference(NamedTuple):
-    """Another part in words, "" where it is missing."""
+    """Another part as text, "" where it is missing."""
 
     label: str
     before: str

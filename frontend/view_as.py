@@ -1,4 +1,4 @@
-"""The person as whom the tree and the pages are looked at: what they do not reach is dimmed. It changes nothing."""
+"""View as: shows tree and pages as another person sees them, the rest dimmed. It changes no permissions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SEE_AS = "see_as"  # of the session: the metalake's id and the person's name
 
 @dataclass(frozen=True)
 class Seeing:
-    """The person as whom the pages are looked at; `seen` is None where the reader may not read access."""
+    """The person as whom the pages are viewed; `seen` is None if the reader may not read access."""
 
     user: str
     seen: Seen | None
 
 
 def choose(request: HttpRequest, actor: Actor, target: Located, user: str) -> None:
-    """Look at this metalake as that person from now on; with an empty name, as oneself. Raises as `viewer` does."""
+    """View this metalake as that person from now on; with an empty name, as oneself. Raises as `viewer` does."""
     request.session.pop(SEE_AS, None)
     if user:
         view_as.viewer(actor, target.metalake.name, target, user)

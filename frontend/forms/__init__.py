@@ -1,1 +1,1 @@
-"""Forms for the services that the API calls too; refusals are shown beside the form."""
+"""Forms for the services that the API also calls; refusals are shown at the form."""

@@ -20,7 +20,7 @@ LONGEST_TEXT = 1000
 
 
 class AccessForm(forms.Form):
-    """Always bound: what the query leaves out is as wide as it can be."""
+    """Always bound: missing query parameters do not filter."""
 
     by = forms.ChoiceField(choices=BY, widget=forms.RadioSelect, label="By", initial="user")
     show = forms.ChoiceField(choices=SHOW, widget=forms.RadioSelect, label="Show", required=False)
@@ -53,6 +53,6 @@ class AccessForm(forms.Form):
 
 
 def askable(target: Located) -> list[Privilege]:
-    """The privileges that mean something on the object."""
+    """The privileges that apply to the object."""
     catalog_type = reach.type_of(target)
     return [each for each in Privilege if target.kind in grantable_on(each) and reach.fits(each, catalog_type)]

@@ -1,4 +1,4 @@
-"""What small forms share: names that no browser completes or corrects, and fields that name their help and errors."""
+"""Shared form parts: name fields without autocomplete, and fields that reference their help and errors."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ OFFERED = [
     for privilege in Privilege
     if any(privilege in (*KINDS[kind].creating, *KINDS[kind].privileges) for kind in STORED_KINDS)
 ]
-"""The privileges that mean something on the objects there are."""
+"""The privileges that apply to the existing kinds of objects."""
 FIRST_ASKED = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
 AN_OBJECT = "is no object: write a path such as lake.travel:nyc, with the word view before a view's."
 
@@ -103,5 +103,5 @@ def read_place(line: str) -> Place:
 
 
 def applies(privilege: Privilege, on: Place) -> bool:
-    """Whether the privilege means something on such an object."""
+    """Whether the privilege applies to such an object."""
     return on.kind in grantable_on(privilege)

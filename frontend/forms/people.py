@@ -16,14 +16,14 @@ _DIVIDED = re.compile(r"[\r\n,;]+")
 
 
 class Names(NamedTuple):
-    """The names of a pasted list in their order, each once, and those that were there more than once."""
+    """The names of a pasted list in order, without duplicates, and the duplicates."""
 
     names: list[str]
     repeated: list[str]
 
 
 def read_names(text: str) -> Names:
-    """The names in a text, one a line or divided by commas or semicolons. Raises TooLarge for more than MOST_NAMES."""
+    """The names in a text, separated by newlines, commas or semicolons. Raises TooLarge for more than MOST_NAMES."""
     counts = Counter(name for part in _DIVIDED.split(text) if (name := part.strip()))
     if counts.total() > MOST_NAMES:
         raise TooLarge(
@@ -40,7 +40,7 @@ class UserForm(DescribedForm):
 
 
 class GroupForm(DescribedForm):
-    """A new group, and who is put into it."""
+    """A new group with its members."""
 
     name = name_field("Name of the group")
     people = forms.CharField(
@@ -52,7 +52,7 @@ class GroupForm(DescribedForm):
 
 
 class RoleForm(DescribedForm):
-    """A new role, which holds nothing yet."""
+    """A new role, without grants."""
 
     name = name_field("Name of the role", "Letters, digits and _ / = -, up to 64.")
 

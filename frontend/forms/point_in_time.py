@@ -1,4 +1,4 @@
-"""A field for a moment in the past, and the form that compares two."""
+"""A field for a time in the past, and the form that compares two."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class AsOfField(MomentField):
 
 
 class MomentInput(forms.TextInput):
-    """A picker of moments, filled as browsers take it: without an offset, to the millisecond, rounded up.
+    """A datetime-local input: its value has no offset and milliseconds, rounded up.
 
-    Where scripts run it shows the reader's own time; the zone stands beside it either way.
+    With scripts it shows the reader's local time; the time zone is always shown next to it.
     """
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
@@ -72,7 +72,7 @@ class MomentInput(forms.TextInput):
 
 
 def shown_in_picker(moment: datetime) -> str:
-    """The moment in UTC as `datetime-local` takes it; never earlier, so that what changed at that moment shows."""
+    """The moment in UTC for `datetime-local`; never earlier, so that a change at that moment is included."""
     rounded = moment.astimezone(UTC)
     past = rounded.microsecond % 1000
     if past and rounded.year < MAXYEAR:

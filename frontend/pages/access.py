@@ -47,7 +47,7 @@ class Link(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A way, with the pages that it leads to: whose it is, the object it is on, its reason, its end, what mends it."""
+    """A way, with links: to its owner, its object, its reason, its removal, and what fixes it."""
 
     way: Way
     user_url: str = ""
@@ -125,7 +125,7 @@ def _page(actor: Actor, target: Located, form: AccessForm, after: str) -> dict[s
 
 
 def folded(rows: Iterable[Row]) -> list[Row]:
-    """The rows, with what one person owns on the way up as one: whoever owns the top often owns all below it."""
+    """The rows, with one person's ownership of several ancestors folded: an owner of the top often owns all below."""
     shown: list[Row] = []
     for row in rows:
         if shown and row.way.owner and _whose(row) == _whose(shown[-1]):

@@ -1,4 +1,4 @@
-"""Changes of who holds what: each is shown as it will be, and made when that is confirmed."""
+"""Changes of memberships and role assignments: each is previewed, and applied when confirmed."""
 
 from __future__ import annotations
 

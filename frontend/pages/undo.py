@@ -1,4 +1,4 @@
-"""What was just applied, said on the next page with a button, and taking it back."""
+"""Undo: the next page shows what was applied, with a button that reverts it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def say_applied(request: HttpRequest, says: str, metalake_id: int, token: str | 
 def undo(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
     """Apply the inverse of an applied plan, then say on the page before what was taken back.
 
-    Where rights move between planning and applying, the inverse of now is shown, and applied when that is confirmed.
+    If access changes between planning and applying, the current inverse is previewed, and applied when confirmed.
     """
     top = located(actor, metalake_id, Kind.METALAKE)
     back = local_path(request.GET.get("back"))

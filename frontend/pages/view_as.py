@@ -1,4 +1,4 @@
-"""Choosing the person as whom the tree and the pages are looked at, and names for fields that take a person."""
+"""View as: choosing the person as whom the tree and pages are viewed, and suggestions for fields that take a user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def suggest_users(request: HttpRequest, actor: Actor, object_id: int) -> HttpRes
 @require_POST
 @signed_in
 def see_as(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """Look at the pages of this metalake as another person from now on; without a name, as oneself again."""
+    """View the pages of this metalake as another person from now on; without a name, as oneself again."""
     target = browsing.locate(actor, object_id)
     try:
         view_as.choose(request, actor, target, request.POST.get("user", "").strip())

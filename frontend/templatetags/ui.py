@@ -1,4 +1,4 @@
-"""What every template has without loading it: icons, names as what they are, moments, drawings."""
+"""Built-in template tags and filters: icons, names with marks for deceptive characters, moments, drawings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kind_icon(kind: str) -> SafeString:
 @register.simple_tag(name="shown")
 @register.filter(name="shown")
 def shown(name: object) -> SafeString:
-    """A name, with a mark for each character that nobody sees or that looks like another."""
+    """A name, with a mark for each invisible or confusable character."""
     return names.shown(name)
 
 
@@ -75,5 +75,5 @@ def path_drawing(stops: Sequence[svg.Stop]) -> SafeString:
 
 @register.filter
 def undo(message: Message) -> dict[str, str] | None:
-    """Where a toast's button posts what; None without one."""
+    """The URL and token of a toast's undo button; None without one."""
     return toasts.undo_of(message)

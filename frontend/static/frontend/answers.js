@@ -1,4 +1,4 @@
-// What the server answers in place: wrong fields are marked, and the focus never falls off the page.
+// After htmx swaps: marks invalid fields, and keeps the focus on the page.
 "use strict";
 
 let wasInside = false;
@@ -6,13 +6,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   wasInside = event.target.id === "outside" && event.target.contains(document.activeElement);
 });
 
-// The button that had the focus may be gone with what was replaced.
+// The button that had the focus may have been replaced.
 document.addEventListener("htmx:afterSettle", () => {
   if (wasInside && document.activeElement === document.body) document.getElementById("outside-said")?.focus();
   wasInside = false;
 });
 
-// What is shown has changed: it begins at its top.
+// The content has changed: scroll to its top.
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.target.id !== "main") return;
   window.scrollTo({ top: 0 });

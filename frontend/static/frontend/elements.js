@@ -1,7 +1,7 @@
-// Elements of our own. Without scripts each shows the server's text.
+// Custom elements. Without scripts each shows the server's text.
 "use strict";
 
-// <local-time>: the moment in the reader's time.
+// <local-time>: a datetime in the reader's local time.
 const inLocalTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const withSeconds = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -15,7 +15,7 @@ customElements.define("local-time", class extends HTMLElement {
   }
 });
 
-// <local-moment>: a moment is picked in the reader's own time, which is named beside it, and sent in UTC, its tooltip.
+// <local-moment>: a datetime picker in local time, with the time zone next to it; sent in UTC, which is its tooltip.
 customElements.define("local-moment", class extends HTMLElement {
   connectedCallback() {
     this.picker = this.querySelector("input");
@@ -42,7 +42,7 @@ customElements.define("local-moment", class extends HTMLElement {
   }
 });
 
-// <toast-note>: can be closed; one without a button leaves by itself, but not while somebody is reading it.
+// <toast-note>: can be closed; one without a button closes by itself, but not while it has focus or the pointer.
 customElements.define("toast-note", class extends HTMLElement {
   connectedCallback() {
     if (this.querySelector(".close")) return;

@@ -1,9 +1,9 @@
-// What the frame does on every page: its keys, what is announced, what went wrong, and forms that outlive a new sign-in.
+// Behaviour of every page: keyboard shortcuts, announcements, errors, and forms that survive a new sign-in.
 "use strict";
 
 const hasModifier = (event) => event.altKey || event.ctrlKey || event.metaKey;
 
-// A key leads to an element of the page, but where something is typed or a dialog is open.
+// A key focuses an element of the page, except while typing or in a dialog.
 function onPageKey(key, selector, act) {
   document.addEventListener("keydown", (event) => {
     if (event.key !== key || hasModifier(event) || event.target.closest("input, textarea, select")) return;
@@ -16,7 +16,7 @@ function onPageKey(key, selector, act) {
 
 onPageKey("/", ".top input[type=search]", (field) => field.focus());
 
-// A link that is opened in a window of its own is the browser's: htmx would load it into this page.
+// Links opened in a new window are left to the browser: htmx would load them into this page.
 document.addEventListener("click", (event) => {
   if (event.target.closest("a[href]") && (hasModifier(event) || event.shiftKey)) event.stopPropagation();
 }, true);
@@ -30,7 +30,7 @@ function announce(text) {
 document.addEventListener("announce", (event) => announce(event.detail.value));
 document.addEventListener("htmx:pushedIntoHistory", () => setTimeout(() => announce(document.title), 0));
 
-// A refusal stands over the page, or at the top of the dialog that it is about, which hides the page.
+// Errors are shown above the page, or at the top of the dialog that caused them, which covers the page.
 function placeOfTrouble(source) {
   const dialog = source?.closest?.("dialog[open]");
   if (!dialog) return document.getElementById("trouble");
@@ -68,7 +68,7 @@ document.addEventListener("click", (event) => {
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { detail } = event;
   if (detail.target?.id === "trouble") detail.target = placeOfTrouble(detail.requestConfig.elt);
-  // An answer of something between the browser and the server is a whole page: it is never pasted into a part.
+  // A response of a proxy is a full page: it is never swapped into a part.
   if (detail.xhr.status >= 400 && /^\s*<(!doctype|html)/i.test(detail.serverResponse)) {
     detail.shouldSwap = false;
     showTrouble(detail.requestConfig.elt, `The server could not be reached through what lies before it (status ${detail.xhr.status}). Try again in a moment.`);
@@ -83,12 +83,12 @@ document.addEventListener("htmx:sendError", (event) => {
   showTrouble(event.detail.requestConfig.elt, "The server did not answer. Look whether the connection is there, and try again; what was typed is kept.");
 });
 
-// Another tab signed in anew, and the forms of this page carry the key of before.
+// After another tab signed in again, the forms of this page have an old CSRF token.
 document.addEventListener("renewed", (event) => {
   document.querySelectorAll("input[name=csrfmiddlewaretoken]").forEach((field) => { field.value = event.detail.value; });
 });
 
-// The secret of a token that is revoked is of no more use; others stay, whatever the list beside them answers.
+// The secret of a revoked token is removed; others stay, whatever the list responds.
 document.addEventListener("revoked", (event) => document.getElementById(event.detail.value)?.remove());
 
 // A button with data-opens opens that dialog.

@@ -1,7 +1,7 @@
 // The form of a grant: its drawer, names as chips, and a preview that follows the form.
 "use strict";
 
-// <grant-drawer>: shows the form that its link loads, or as it was left.
+// <grant-drawer>: shows the form that its link loads, or the one left open.
 customElements.define("grant-drawer", class extends HTMLElement {
   connectedCallback() {
     const dialog = this.querySelector("dialog");
@@ -80,7 +80,7 @@ class GrantPeople extends HTMLElement {
 
 customElements.define("grant-people", GrantPeople);
 
-// The preview is stale until the next one is there.
+// The preview is stale until the next one arrives.
 const BESIDE = ["csrfmiddlewaretoken", "token", "shown"];
 const saidBy = (form) => [...new FormData(form)].filter(([name]) => !BESIDE.includes(name)).join("&");
 let shown = "";

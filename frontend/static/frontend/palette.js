@@ -1,4 +1,4 @@
-// Ctrl-K opens the palette: the search in a dialog, whose results are walked by the arrow keys.
+// Ctrl-K opens the command palette: search in a dialog, with arrow keys to navigate the results.
 "use strict";
 
 customElements.define("search-palette", class extends HTMLElement {

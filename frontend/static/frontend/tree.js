@@ -32,7 +32,7 @@ class MetaTree extends HTMLElement {
     this.reveal();
   }
 
-  // One item is a stop of the Tab key: the one that had the focus last.
+  // Roving tabindex: one item is a tab stop, the one that had the focus last.
   stopAt(item) {
     if (!item || item === this.current) return;
     if (this.current) this.current.tabIndex = -1;
@@ -56,7 +56,7 @@ class MetaTree extends HTMLElement {
     if (!below.querySelector("a")) await this.load(item.dataset.below, below, below, "innerHTML");
   }
 
-  // A level is loaded once at a time, and for itself: htmx lets requests of one source wait for each other.
+  // Each level is loaded once at a time, by its own element: htmx queues requests of one element.
   load(path, level, target, swap) {
     level.ariaBusy = "true";
     return level.loading ??= htmx.ajax("GET", path, { source: level, target, swap }).finally(() => {
@@ -71,7 +71,7 @@ class MetaTree extends HTMLElement {
     announce(`${belowOf(item).querySelectorAll(":scope > li > a[data-name]").length} in ${item.dataset.name}`);
   }
 
-  // One level at a time, to ask the server for few at once.
+  // One level at a time, to limit concurrent requests.
   async openAll(level) {
     for (const item of level.querySelectorAll(":scope > li > [aria-expanded=false]")) await this.open(item);
     announce("All of this level are open");
@@ -130,7 +130,7 @@ class MetaTree extends HTMLElement {
     all[all.indexOf(item) + by]?.focus();
   }
 
-  // The next item whose name begins with what is typed.
+  // Typeahead: the next item whose name begins with the typed text.
   typeAhead(item, letter) {
     const goesOn = Date.now() - this.typedAt < TYPING_MS;
     this.typed = (goesOn ? this.typed : "") + letter.toLowerCase();
@@ -160,7 +160,7 @@ class MetaTree extends HTMLElement {
     this.reveal();
   }
 
-  // Opens the way to the object that is shown, and marks it; where none is shown, the only one of the first level.
+  // Expands the path to the current object and marks it; without one, the only item of the first level.
   async reveal() {
     const shown = document.querySelector("#main [data-trail]");
     const first = this.tree.querySelectorAll(":scope > li > a[data-name]");

@@ -1,4 +1,4 @@
-// <walked-cells>: a table whose cells are walked by arrow keys, as one tab stop; "?" opens the reason for a row.
+// <walked-cells>: a table navigated by arrow keys, as one tab stop (ARIA grid); "?" opens the reason for a row.
 "use strict";
 
 const spotsOf = (cell) => {
@@ -50,7 +50,7 @@ customElements.define("walked-cells", class extends HTMLElement {
   }
 });
 
-// <moment-slider>: a range over the listed moments, the newest last and now behind it; it sends the form of the picker.
+// <moment-slider>: a range input over the listed moments, newest last, then now; it submits the picker's form.
 customElements.define("moment-slider", class extends HTMLElement {
   connectedCallback() {
     queueMicrotask(() => this.begin()); // by then the list is there, in local time
@@ -75,7 +75,7 @@ customElements.define("moment-slider", class extends HTMLElement {
     });
   }
 
-  // The last change that was before the form's moment.
+  // The last change before the form's moment.
   place() {
     const at = Date.parse(this.picker.value);
     if (!at) return this.links.length;
