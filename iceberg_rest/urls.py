@@ -35,8 +35,8 @@ def hot_read(method: str, below: str) -> tuple[Route, dict[str, str]] | None:
     """The hot read for a path below /iceberg/, and the segments of the path; None for every other request."""
     for pattern, _, routes in PATHS:
         if matched := pattern.match(below):
-            found = routes.get(method)
-            return (found, matched.groupdict()) if found and found.looks_up else None
+            declared = routes.get(method)
+            return (declared, matched.groupdict()) if declared and declared.looks_up else None
     return None
 
 
