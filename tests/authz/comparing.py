@@ -22,7 +22,7 @@ from metalake.privileges import Privilege
 from tests.authz import model
 from tests.authz.mirror import FORBIDDEN, OK, UNSEEN, Mirror
 from tests.authz.small_world import held
-from tests.authz.test_evaluator import ask, supported
+from tests.authz.test_policy import ask, supported
 from tests.authz.worlds import Question, random_questions
 
 QUESTIONS = 20

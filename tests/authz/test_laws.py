@@ -25,7 +25,7 @@ from tests.authz.model import ALLOW, DENY, Actor, Grant, Party, World, allowed, 
 from tests.authz.small_world import PASSWORD, kind_at
 from tests.authz.small_world import World as SmallWorld
 from tests.authz.stored import Stored, clear
-from tests.authz.test_evaluator import ask, supported
+from tests.authz.test_policy import ask, supported
 from tests.authz.worlds import GRANTABLE_ON, Question, random_questions, random_world, with_grant, with_owner
 from tests.catalogs.callers import Caller as NativeCaller
 from tests.iceberg_rest.world import Caller as IcebergCaller

@@ -18,7 +18,7 @@ from metalake.errors import Forbidden
 from metalake.kinds import Kind
 from metalake.models import Securable
 from tests.authz.small_world import World, kind_at
-from tests.authz.test_evaluator_edges import MIA, Line, node
+from tests.authz.test_policy_edges import MIA, Line, node
 
 pytestmark = pytest.mark.store
 

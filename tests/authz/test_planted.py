@@ -9,7 +9,7 @@ import pytest
 import tests.authz.planted_requests  # noqa: F401 (plants more)
 from tests.authz.model import Actor, World
 from tests.authz.planted import PLANTED, Evaluator, evaluator
-from tests.authz.test_evaluator import WORLDS as NAMED
+from tests.authz.test_policy import WORLDS as NAMED
 from tests.authz.worlds import Question, random_questions, random_world
 from tests.profiles import PROFILES
 

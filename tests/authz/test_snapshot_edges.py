@@ -11,7 +11,7 @@ import pytest
 from authz import snapshot
 from authz.snapshot import Timed
 from metalake.privileges import Privilege
-from tests.authz.test_evaluator_edges import (
+from tests.authz.test_policy_edges import (
     ACME,
     CREW,
     EUROPE,
@@ -27,7 +27,7 @@ from tests.authz.test_evaluator_edges import (
     allow,
     deny,
 )
-from tests.authz.test_policy_snapshot import empty
+from tests.authz.test_snapshot import empty
 from tests.cases import each
 
 TIMED = {PILOTS: {LAKE: (Timed(1, 10, 20), Timed(2, 0, 5), Timed(4, 20, inf)), ACME: (Timed(8, 15, 16),)}}

@@ -13,8 +13,8 @@ from catalogs.services import purge
 from metalake.kinds import Kind
 from metalake.models import Outbox
 from tests.catalogs.callers import Caller
-from tests.catalogs.test_reserved import live_snapshot
-from tests.catalogs.test_table_places import MAKERS, NATIVE, Place, by_commit, commit, create, stage, warehouse
+from tests.catalogs.services.test_places import MAKERS, NATIVE, Place, by_commit, commit, create, stage, warehouse
+from tests.catalogs.services.test_reserved_places import live_snapshot
 from tests.demo import give
 from tests.iceberg_rest.world import Caller as IcebergCaller
 

@@ -13,7 +13,7 @@ from providers import circuit_breaker
 from tests.catalogs.callers import Caller
 from tests.flink import Flink, FlinkError
 from tests.formats.hive.views.samples import flink_1_20
-from tests.formats.hive.views.test_reading import array, column, struct
+from tests.formats.hive.views.test_reader import array, column, struct
 from tests.hms import HiveMetastore
 from tests.views_mgmt.conftest import admin, body, sql, update
 

@@ -16,7 +16,7 @@ from formats.native.view_definition import Representation, ViewDefinition
 from providers.hive.objects import hive_table
 from providers.hive.objects import written as written_onto
 from tests.formats.hive.views.samples import SPARK_PARAMETERS, SPARK_SQL, WRITABLE
-from tests.formats.hive.views.test_reading import array, column, struct
+from tests.formats.hive.views.test_reader import array, column, struct
 from tests.hms import HiveMetastore
 from tests.spark import Spark
 

@@ -10,7 +10,7 @@ from providers import circuit_breaker
 from providers.hive.objects import hive_table
 from tests.catalogs.callers import Caller
 from tests.formats.hive.views.samples import SPARK_PARAMETERS, SPARK_SQL, of_iceberg
-from tests.formats.hive.views.test_reading import array, column, struct
+from tests.formats.hive.views.test_reader import array, column, struct
 from tests.hms import HiveMetastore
 from tests.spark import Spark, iceberg_catalog
 from tests.views_mgmt.conftest import admin, body, sql, update

@@ -17,7 +17,7 @@ from formats.native.view_definition import Representation, SecurityMode, ViewDef
 from providers.hive.objects import hive_table
 from providers.hive.objects import written as written_onto
 from tests.formats.hive.views.samples import trino_476
-from tests.formats.hive.views.test_reading import array, column, struct
+from tests.formats.hive.views.test_reader import array, column, struct
 from tests.hms import HiveMetastore
 from tests.trino import Trino
 

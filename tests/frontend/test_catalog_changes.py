@@ -15,7 +15,7 @@ from catalogs.services import catalogs
 from catalogs.services.alterations import Alteration
 from tests.demo import actor
 from tests.frontend.conftest import add_outside
-from tests.frontend.test_catalog_pages import error_at, send, settings_of
+from tests.frontend.pages.test_catalogs import error_at, send, settings_of
 from tests.providers.world import World
 
 CANARY = "canary-90be1c"

@@ -13,7 +13,7 @@ from access.plans import undo
 from authz.services import roles
 from metalake.kinds import Kind
 from tests.demo import actor, give
-from tests.frontend.test_granting import apply, effective, fields, grant, undo_in
+from tests.frontend.pages.test_granting import apply, effective, fields, grant, undo_in
 
 Ids = dict[str, int]
 TAGS = re.compile(r"<[^>]*>")

@@ -14,7 +14,7 @@ from authz.services.snapshot_changes import GroupUser, UserRole
 from metalake.kinds import Kind
 from tests.demo import actor, give
 from tests.frontend.conftest import add_schema, sign_in
-from tests.frontend.test_people_pages import at, change, text
+from tests.frontend.pages.test_people import at, change, text
 
 Ids = dict[str, int]
 MANY = 60

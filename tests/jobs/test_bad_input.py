@@ -15,7 +15,7 @@ from metalake.protected_files import require_apart
 from tests.catalogs.callers import Answer, Caller
 from tests.jobs.bodies import RUNS, TEMPLATES, run, shell, spark
 from tests.jobs.conftest import SAYS, Write
-from tests.jobs.test_runs import ran
+from tests.jobs.services.test_runs import ran
 
 
 def refused(answer: Answer, *words: str) -> None:

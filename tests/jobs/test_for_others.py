@@ -32,7 +32,7 @@ from tests.catalogs.callers import Answer, Caller
 from tests.demo import actor, give
 from tests.jobs.bodies import RUNS, SCHEDULES, TEMPLATES, run, shell
 from tests.jobs.conftest import Write
-from tests.jobs.test_schedules import ring
+from tests.jobs.services.test_schedules import ring
 
 pytestmark = pytest.mark.store
 HOURLY = When(every=3600)

@@ -14,7 +14,7 @@ from jobs.running.processes import marked
 from tests.catalogs.callers import Caller
 from tests.jobs.bodies import RUNS, TEMPLATES, spark
 from tests.jobs.conftest import Write
-from tests.jobs.test_runs import log_of, ran, started
+from tests.jobs.services.test_runs import log_of, ran, started
 from tests.parts import needs
 from tests.waiting import eventually
 

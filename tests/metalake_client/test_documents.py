@@ -33,7 +33,7 @@ BLOCKS_ELSEWHERE = {
     ("jobs", "Register, run, look"): "tests/jobs/test_docs.py",
     ("jobs", "Schedules"): "tests/jobs/test_docs.py",
     ("jobs", "A harvest"): "tests/pipelines/test_harvest.py",
-    ("jobs", "What jobs find out"): "tests/jobs/test_system.py",
+    ("jobs", "What jobs find out"): "tests/jobs/services/test_system.py",
     ("operations", "Several nodes"): "tests/metalake/test_operating.py",
     ("operations", "Backup and restore"): "tests/metalake/test_operating.py",
     ("spark", "Spark"): "tests/metalake_client/spark/test_session.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.rest import Client, Refused
-from tests.providers.reaching.conftest import site as site
+from tests.providers.network.conftest import site as site
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

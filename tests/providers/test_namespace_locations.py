@@ -17,7 +17,7 @@ from tests.glue import Glue
 from tests.hms import HiveMetastore
 from tests.iceberg_rest.world import COLUMNS
 from tests.iceberg_rest.world import Caller as Engine
-from tests.providers.test_glue_wire import CATALOGS, caller, registration  # noqa: F401 (fixture)
+from tests.providers.glue.test_native_api import CATALOGS, caller, registration  # noqa: F401 (fixture)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

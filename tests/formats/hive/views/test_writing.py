@@ -19,7 +19,7 @@ from metalake.errors import Invalid, MetalakeError, Unsupported
 from tests.cases import each
 from tests.formats.hive.views import samples
 from tests.formats.hive.views.samples import SPARK_PARAMETERS, TRINO_JSON, WRITABLE
-from tests.formats.hive.views.test_reading import array, column, struct, without
+from tests.formats.hive.views.test_reader import array, column, struct, without
 
 SQL = "SELECT id, 'ü\n' AS word FROM flights -- all"
 COLUMNS = (column("Id", "long", "who"), column("word", "varchar(3)"), column("legs", array(struct(("from", "string")))))
