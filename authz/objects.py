@@ -34,7 +34,7 @@ class Finder(Protocol):
         refusing a hidden object to the asker runs, so that timing does not differ.
         """
 
-    def meet(self, actor: Actor, addresses: Sequence[Address]) -> bool:
+    def discover(self, actor: Actor, addresses: Sequence[Address]) -> bool:
         """Have outside systems asked for objects without a row that the actor may load or grant on; whether any was.
 
         Nothing is asked in a transaction. Raises ProviderUnavailable, also if there was no time for all.
@@ -155,19 +155,19 @@ def find_asked(metalake: str, kind: Kind, full_name: str, asker: Actor | None) -
         return find_object(metalake, kind, full_name, viewer=asker)
 
 
-def meet(actor: Actor, metalake: str, addresses: Sequence[Address]) -> None:
+def discover(actor: Actor, metalake: str, addresses: Sequence[Address]) -> None:
     """Before a change that names these objects: those that only an outside system has get their rows."""
     top = find_metalake(metalake)
     absent = [address for address, id in _ids_of(top.id, addresses).items() if id is None] if top and addresses else []
     if absent:
-        finder().meet(actor, absent)
+        finder().discover(actor, absent)
 
 
 def locate_anywhere(actor: Actor, top: Located, addresses: Collection[Address]) -> dict[Address, Located]:
     """As `locate_all`, with what only an outside system has, as far as the actor may load it or grant on it."""
     located = locate_all(top, addresses)
     absent = [address for address in addresses if address not in located]
-    if absent and finder().meet(actor, absent):
+    if absent and finder().discover(actor, absent):
         located |= locate_all(top, absent)
     return located
 

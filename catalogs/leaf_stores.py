@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from authz.actor import Actor
 from formats.native.outlines import ColumnOutline
-from metalake.interfaces import Surface
+from metalake.interfaces import Interface
 from metalake.lineage import Located
 
 T = TypeVar("T")
@@ -73,11 +73,11 @@ class LeafDescription:
     metadata: dict[str, Any] | None = None
 
 
-class LeafStore(Surface):
+class LeafStore(Interface):
     """The leaves of one kind in the schemas of a catalog, or in metalakes. The caller has checked the rights."""
 
     @abstractmethod
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+    def discover(self, actor: Actor, schema: Located, name: str) -> bool:
         """Look for an object without a row and make its row; whether it has one now. Not for use in a transaction."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ from uuid import UUID
 from authz.actor import Actor
 from authz.operations import Operation
 from metalake.errors import OutcomeUnknown, Unsupported
-from metalake.interfaces import Surface
+from metalake.interfaces import Interface
 from metalake.lineage import Address, Located
 from providers.metadata_files import MetadataFiles
 
@@ -102,7 +102,7 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
-class PointerStore(Surface, Generic[R, D]):
+class PointerStore(Interface, Generic[R, D]):
     """Objects of one kind that are a pointer to an Iceberg metadata file, wherever the pointer is stored."""
 
     commits_together: ClassVar[bool] = False

@@ -38,9 +38,9 @@ def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     return None
 
 
-def meet(actor: Actor, addresses: Sequence[Address]) -> bool:
+def discover(actor: Actor, addresses: Sequence[Address]) -> bool:
     if is_asked := not connection.in_atomic_block:
-        resolution.meet(actor, addresses)
+        resolution.discover(actor, addresses)
     return is_asked
 
 

@@ -20,7 +20,7 @@ from catalogs.models import Catalog, Schema
 from catalogs.table_stores import TableStore
 from metalake.errors import Unsupported
 from metalake.hierarchy import HierarchicalSchema
-from metalake.interfaces import Surface
+from metalake.interfaces import Interface
 from metalake.kinds import KINDS, LEAVES, TOP_LEAVES, Kind
 from metalake.lineage import Address, Located, SchemaName
 from providers.base import Offer, Provider, Storage, lies_outside
@@ -55,11 +55,11 @@ class SchemaListing(NamedTuple):
     taken_at: datetime | None = None
 
 
-class SchemaStore(Surface):
+class SchemaStore(Interface):
     """The schemas of a catalog. The caller has checked the rights; a write checks them again."""
 
     @abstractmethod
-    def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
+    def discover(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
         """Look for a schema without a row and make its row; whether it has one now. Not for use in a transaction."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class SchemaStore(Surface):
 # Catalogs
 
 
-class CatalogStore(Surface):
+class CatalogStore(Interface):
     """Questions about a catalog as a whole."""
 
     @property
@@ -157,7 +157,7 @@ class CatalogStore(Surface):
 _STORES: dict[tuple[Storage, Kind], Any] = {}
 
 
-def register(storage: Storage, kind: Kind, store: Surface) -> None:
+def register(storage: Storage, kind: Kind, store: Interface) -> None:
     """Use this store for a kind wherever a provider offers that storage. Called by apps at start."""
     _STORES[storage, kind] = store
     _store_by.cache_clear()

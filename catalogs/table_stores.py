@@ -16,7 +16,7 @@ from catalogs.pointer_stores import PointerStore, now_ms
 from formats.iceberg import builder
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
-from metalake.interfaces import Surface
+from metalake.interfaces import Interface
 from metalake.lineage import Address, Located
 from providers.metadata_files import PARSED
 
@@ -72,7 +72,7 @@ class TableRecord:
         return self.table
 
 
-class PartitionStore(Surface):
+class PartitionStore(Interface):
     """The partitions of one table, in the native wire's form."""
 
     @abstractmethod

@@ -23,7 +23,7 @@ SHOWN_NOTES = 12
 
 
 @dataclass
-class Drawer:
+class GrantPanel:
     """The form as it is shown: `opened` is the object of the page, the form is about the chosen scope.
 
     `moved` says how rights moved since `before` was shown.
@@ -151,7 +151,7 @@ def _level(may: Grantable, value: str, label: str) -> dict[str, Any]:
     return {"value": value, "label": label, "privileges": privileges, "why_not": why_not}
 
 
-def groups(drawer: Drawer) -> list[dict[str, Any]]:
+def groups(drawer: GrantPanel) -> list[dict[str, Any]]:
     """The privileges grouped by what they are about, each with whether it is ticked and why it cannot be."""
     by_label: dict[str, list[dict[str, Any]]] = {}
     may, ticked, notes = drawer.form.grantable, drawer.form.ticked, drawer.notes

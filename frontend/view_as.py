@@ -20,7 +20,7 @@ SEE_AS = "see_as"  # of the session: the metalake's id and the person's name
 
 
 @dataclass(frozen=True)
-class Seeing:
+class ViewingAs:
     """The person as whom the pages are viewed; `seen` is None if the reader may not read access."""
 
     user: str
@@ -41,7 +41,7 @@ def chosen(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
     user = _user(request, target)
     if user is not None:
         person = _person(request, actor, target, user)
-        context["seeing"] = Seeing(user, view_as.seen_of(person, target) if person else None)
+        context["seeing"] = ViewingAs(user, view_as.seen_of(person, target) if person else None)
     return context
 
 

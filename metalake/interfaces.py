@@ -8,7 +8,7 @@ from typing import Any
 LARGEST = 12  # required members
 
 
-class Surface(ABC):  # noqa: B024 (the interfaces that extend it have the members)
+class Interface(ABC):  # noqa: B024 (the interfaces that extend it have the members)
     """Base of an abstract class that providers and stores implement.
 
     A class that lacks a required member cannot be instantiated. Raises TypeError if an interface requires more than

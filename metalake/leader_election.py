@@ -97,7 +97,7 @@ def leadership() -> Turn:
     return Turn(settings.METALAKE_HOME / LEADER)
 
 
-class Bell:
+class WakeupPipe:
     """Wakes the leading process from any process of a server, through a pipe; create it before the fork."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from metalake.errors import MetalakeError
-from metalake.leader_election import Bell
+from metalake.leader_election import WakeupPipe
 from metalake.models import Outbox
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ _unless: dict[str, Unless] = {}
 _left: dict[int, tuple[str, float]] = {}  # rows left to other processes: topic, and until when
 _rounds: list[Callable[[], object]] = []
 _after_some: list[Callable[[], object]] = []
-bell = Bell()
+bell = WakeupPipe()
 
 
 class NotHere(Exception):

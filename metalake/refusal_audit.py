@@ -43,9 +43,9 @@ OTHERS = "others"
 clock = time.monotonic
 
 
-_minutes = shared_memory.Notes("refusals")  # of each caller, by a digest of its name
-_sign_ins = shared_memory.Notes("failed sign-ins")  # those of this minute
-_unwritten = shared_memory.Notes("refusals untold")  # rows that are not in the database yet
+_minutes = shared_memory.SharedDict("refusals")  # of each caller, by a digest of its name
+_sign_ins = shared_memory.SharedDict("failed sign-ins")  # those of this minute
+_unwritten = shared_memory.SharedDict("refusals untold")  # rows that are not in the database yet
 
 
 def refused(actor: str, request: str, refusal: Forbidden, metalake: str | None = None) -> None:
@@ -122,7 +122,7 @@ def flush(*, everything: bool = False) -> None:
 def _take(everything: bool) -> list[Event]:
     """Remove the events to write from shared memory and return them."""
 
-    def over() -> list[tuple[shared_memory.Notes, str, dict[str, Any]]]:
+    def over() -> list[tuple[shared_memory.SharedDict, str, dict[str, Any]]]:
         begun = [(notes, name, each) for notes in (_minutes, _sign_ins) for name, each in notes.everything().items()]
         return [entry for entry in begun if everything or entry[2]["ends"] <= clock()]
 

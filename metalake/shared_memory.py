@@ -53,7 +53,7 @@ class Board:
         self._numbers: dict[str, set[int]] = {}
         self._seat: int | None = None
 
-    # Notes
+    # SharedDict
 
     @contextmanager
     def turn(self) -> Iterator[sqlite3.Connection]:
@@ -169,7 +169,7 @@ def folder() -> Path | None:
     return _board.folder
 
 
-class Notes(MutableMapping[str, Any]):
+class SharedDict(MutableMapping[str, Any]):
     """JSON values by name, in one section of the board."""
 
     def __init__(self, section: str) -> None:

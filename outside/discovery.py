@@ -13,10 +13,10 @@ from metalake.kinds import Kind
 from metalake.lineage import Located, SchemaName
 from outside import mirror, nesting
 from outside.calls import levels_of, load_leaf, load_schema
-from outside.mirror_schemas import meet_schemas
+from outside.mirror_schemas import import_schemas
 
 
-def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
+def import_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
     """Look for a schema outside and make its row; whether it exists. Only for an actor who may look for it."""
     try:
         path = schema_paths.path_in(catalog, name)
@@ -35,13 +35,13 @@ def meet_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
             remote = load_schema(actor, catalog, provider, levels)
         except NotFound:
             continue
-        meet_schemas(catalog, provider, [remote], asked_at)
+        import_schemas(catalog, provider, [remote], asked_at)
         return True
     return False
 
 
-def meet_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
-    """As `meet_schema`, for an object in a schema; a table that the catalog's settings hide counts as missing."""
+def import_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
+    """As `import_schema`, for an object in a schema; a table that the catalog's settings hide counts as missing."""
     if not may_look(actor, schema, kind):
         return False
     provider = provider_at(schema)
@@ -56,5 +56,5 @@ def meet_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
         return False
     if remote.kind not in kinds or (remote.kind == Kind.TABLE and not provider.tables.shows(remote)):
         return False
-    mirror.meet_leaves(kind, schema, [remote], asked_at)
+    mirror.import_leaves(kind, schema, [remote], asked_at)
     return remote.kind == kind

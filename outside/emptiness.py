@@ -12,7 +12,7 @@ from metalake.kinds import Kind, Slot
 from metalake.lineage import Located
 from outside import mirror
 from outside.calls import pages
-from outside.reads import LOOKS, bury_if_gone
+from outside.reads import LOOKS, remove_if_dropped
 from providers.base import Provider
 from providers.remote_objects import Remote
 
@@ -20,12 +20,12 @@ MOST_COUNTED, SHOWN = 1_000, 20  # hidden tables that a refusal counts and names
 FILTERS = "filter (table-type-filter, table-format-filter or list-all-tables)"
 
 
-def bury_gone_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
+def remove_missing_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
     """Bury the schemas inside that are gone. Raises NotEmpty if one exists, there or only here."""
     inside = Schema.objects.filter(parent_id=schema.id)
     mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
     for pk in inside.values_list("pk", flat=True):
-        if pk not in mirrors or not bury_if_gone(actor, schema, provider, mirrors[pk]):
+        if pk not in mirrors or not remove_if_dropped(actor, schema, provider, mirrors[pk]):
             raise not_empty(schema)
 
 
@@ -38,7 +38,7 @@ def tables_gone(actor: Actor, schema: Located, provider: Provider, levels: list[
     rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
     gone = list(rows.order_by("-securable__create_time", "-pk").values_list("pk", flat=True))
     for mirrored in Mirror.objects.select_related("securable").defer("definition").filter(pk__in=gone[:LOOKS]):
-        if not bury_if_gone(actor, schema, provider, mirrored):
+        if not remove_if_dropped(actor, schema, provider, mirrored):
             raise not_empty(schema)
     return gone
 

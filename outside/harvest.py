@@ -4,7 +4,7 @@ what is known here comes to the server.
 Parts of a listing come in any order, several at once, and perhaps twice: the same functions take them as take the pages
 of the server's own walk. A job that begins while a run of deliveries is under way goes on with it, in a new turn: the
 listings that were delivered whole are not asked for again, and who delivered before is refused. Only a listing that was
-read to its end may bury, and what it lacks is asked for by name, by the server itself.
+read to its end may remove, and what it lacks is asked for by name, by the server itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from metalake.paging import Page
 from outside import listing_diff, mirror, refresh
 from outside.calls import levels_of
 from outside.mirror import Tally
-from outside.mirror_schemas import meet_schemas
+from outside.mirror_schemas import import_schemas
 from outside.reads import SKEW
 from providers import nul_characters
 from providers.base import Provider
@@ -215,11 +215,11 @@ def deliver(delivery: Delivery, part: Part) -> RefreshRun:
 
 def _meet(catalog: Located, provider: Provider, part: Part, asked_at: datetime) -> Tally:
     if not part.schema:
-        return meet_schemas(catalog, provider, _remotes(provider, Kind.SCHEMA, part.entries), asked_at)
+        return import_schemas(catalog, provider, _remotes(provider, Kind.SCHEMA, part.entries), asked_at)
     schema = refresh.schema_named(catalog, provider, part.schema)
     if schema is None or levels_of(schema) is None:
         return Tally()  # gone since it was listed
-    return mirror.meet_leaves(Kind.TABLE, schema, _remotes(provider, Kind.TABLE, part.entries), asked_at)
+    return mirror.import_leaves(Kind.TABLE, schema, _remotes(provider, Kind.TABLE, part.entries), asked_at)
 
 
 def _remotes(provider: Provider, kind: Kind, entries: Sequence[Json]) -> list[Remote]:
@@ -250,7 +250,7 @@ def lack(delivery: Delivery, missing: Missing) -> RefreshRun:
         return _delivered(delivery, missing, held_back=in_all)
     gone = there.filter(wire_name__in=missing.names, taken_at__lte=asked_at).values_list("pk", flat=True)
     with delivery.in_its_turn():
-        listing_diff.bury_gone(run, system_actor(), container, provider, list(gone))
+        listing_diff.remove_missing(run, system_actor(), container, provider, list(gone))
     return _delivered(delivery, missing, held_back=0) if missing.is_last else delivery.check()[0]
 
 

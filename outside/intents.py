@@ -36,7 +36,7 @@ from metalake.lineage import Address
 from metalake.request_context import for_request, request_id
 from outside import steps, worker_calls
 from outside.steps import ADOPTED as ADOPTED
-from outside.steps import LEASE, Undecidable, Unsettled, save
+from outside.steps import LEASE, OutcomePending, Undecidable, save
 from outside.steps import step as step
 from providers import remote
 
@@ -223,7 +223,7 @@ def carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> Non
         _undo_late_calls(intent)
     except Undecidable as never:
         _retry_later(intent, str(never), for_good=True)
-    except (Unsettled, MetalakeError) as failure:
+    except (OutcomePending, MetalakeError) as failure:
         _retry_later(intent, str(failure))
     except Exception as bug:
         log.exception("intent %s failed; it is tried again", intent.pk)
@@ -246,7 +246,7 @@ def _go_forward(intent: Intent) -> None:
 
 
 def _publish(actor: Actor, intent: Intent) -> None:
-    """Publish the intent's rows. Raises what forbids it, and Unsettled if a later try may succeed."""
+    """Publish the intent's rows. Raises what forbids it, and OutcomePending if a later try may succeed."""
 
     def act(actor: Actor) -> None:
         mine = leases.mine(intent).filter(state=Intent.State.OPEN)
@@ -262,7 +262,7 @@ def _publish(actor: Actor, intent: Intent) -> None:
         # Without a lock: while its name is reserved, no other write renames, moves or drops the object.
         write(actor, act, holds=None, kind="catalog", waits=False)
     except (Conflict, ProviderUnavailable) as failure:  # others were in the way, or the database
-        raise Unsettled(failure.message) from failure
+        raise OutcomePending(failure.message) from failure
 
 
 # Undo and recover

@@ -50,7 +50,7 @@ def _fetch_names(
     names = set[str]()
     try:
         for page in pages(actor, schema, provider, f"list_{KINDS[kinds[0]].plural}", schema=levels):
-            mirror.meet_leaves(kinds[0], schema, page, asked_at)
+            mirror.import_leaves(kinds[0], schema, page, asked_at)
             names |= mirror.names_of(kinds, page)
     except NotFound:
         store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
@@ -79,8 +79,8 @@ def _describe(actor: Actor, schema: Located, kind: Kind, force: bool) -> None:
         if kind is Kind.TABLE and provider.tables.lists_by_names and not force:
             whole["names"] = list(rows.values_list("wire_name", flat=True))
         for page in pages(actor, schema, provider, f"list_{KINDS[kind].plural}", schema=levels, **whole):
-            mirror.meet_leaves(kind, schema, page, asked_at)
+            mirror.import_leaves(kind, schema, page, asked_at)
         names = list(rows.values_list("wire_name", flat=True)[:LOOKS])  # what is not told there either, such as links
     for name in names:
         with suppress(NotFound):  # dropped meanwhile
-            mirror.meet_leaves(kind, schema, [load_leaf(actor, schema, provider, first, levels, name)], asked_at)
+            mirror.import_leaves(kind, schema, [load_leaf(actor, schema, provider, first, levels, name)], asked_at)

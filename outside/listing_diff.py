@@ -22,7 +22,7 @@ from metalake.lineage import Located
 from outside import mirror
 from outside.calls import PATIENCE
 from outside.mirror import Tally
-from outside.reads import bury_if_gone
+from outside.reads import remove_if_dropped
 from providers import remote
 from providers.base import Provider
 
@@ -76,12 +76,14 @@ def is_in_doubt(run: RefreshRun, container: Located, *, missing: int, known: int
     return bool(missing and (too_many or says_nothing)) and not _accepts_drops(run)
 
 
-def bury_gone(run: RefreshRun, actor: Actor, container: Located, provider: Provider, missing: Iterable[int]) -> None:
-    """Ask for each of these objects, which a listing lacks, and bury those that are gone. Raises TakenOver."""
+def remove_missing(
+    run: RefreshRun, actor: Actor, container: Located, provider: Provider, missing: Iterable[int]
+) -> None:
+    """Ask for each of these objects, which a listing lacks, and remove those that are gone. Raises TakenOver."""
     for pk in missing:
         row = Mirror.objects.select_related("securable").defer("definition").filter(pk=pk).first()
         if row is not None:
-            add(run, {"dropped": int(bury_if_gone(actor, container, provider, row))})
+            add(run, {"dropped": int(remove_if_dropped(actor, container, provider, row))})
 
 
 def _accepts_drops(run: RefreshRun) -> bool:

@@ -1,4 +1,4 @@
-"""The rows and mirrors of outside tables and views, which grants refer to: make, change and bury them."""
+"""The rows and mirrors of outside tables and views, which grants refer to: make, change and remove them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from metalake.lineage import Located
 from metalake.models import Securable
 from outside.stale_names import moving_leaves, stored_here
 from outside.stale_names import wire_name as wire_name
-from outside.tombstones import bury
+from outside.tombstones import remove_dropped
 from outside.view_versions import note_all as note_views
 from providers.base import listed_together
 from providers.remote_objects import Remote
@@ -99,7 +99,7 @@ def _mirror(securable_id: int, catalog_id: int, name: str, remote: Remote, taken
     )
 
 
-def meet_leaves(
+def import_leaves(
     kind: Kind, schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
     """Bring the rows of these objects, of this kind and those listed with it, up to date; others have no rows.
@@ -110,7 +110,7 @@ def meet_leaves(
     """
 
     def act(actor: Actor) -> Tally:
-        return _Meeting(schema, listed_kinds(schema, kind), asked_at, stamp).meet(remotes)
+        return _Meeting(schema, listed_kinds(schema, kind), asked_at, stamp).discover(remotes)
 
     return write(system_actor(), act, holds=None, kind=kind) if remotes else Tally()
 
@@ -143,7 +143,7 @@ class _Meeting:
         self.slot, self.provider = slot_of(next(iter(kinds))), provider_at(schema)
         self.tally = Tally()
 
-    def meet(self, remotes: Sequence[Remote]) -> Tally:
+    def discover(self, remotes: Sequence[Remote]) -> Tally:
         self.tally.seen = sum(remote.kind in self.kinds for remote in remotes)
         known = self._known([remote.name for remote in remotes])
         news = [remote for remote in remotes if self._is_news(remote, known.get(remote.name))]
@@ -155,7 +155,7 @@ class _Meeting:
                 self.tally.skip(self.schema, remote.name, reason)
                 continue
             if row is not None and (row.kind != remote.kind or is_another(row.identity, remote)):
-                bury(row.pk)
+                remove_dropped(row.pk)
                 row = None
                 self.tally.dropped += 1
             if row is None and not self._gets_row(remote):

@@ -29,15 +29,15 @@ from outside.mirror import (
 )
 from outside.stale_names import buried_schemas, reserved_schemas, written_schemas
 from outside.stale_names import wire_name as wire_name
-from outside.tombstones import bury
+from outside.tombstones import remove_dropped
 from providers.base import Provider
 from providers.remote_objects import Remote
 
 
-def meet_schemas(
+def import_schemas(
     catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
-    """As `mirror.meet_leaves`, for schemas; missing steps to a nested schema get rows, owned by the catalog's owner.
+    """As `mirror.import_leaves`, for schemas; missing steps to a nested schema get rows, owned by the catalog's owner.
 
     If two names there are the same path here, the row stays with the name under which it was met first.
     """
@@ -45,7 +45,7 @@ def meet_schemas(
     def act(actor: Actor) -> Tally:
         meeting = _Meeting(catalog, provider, remotes, asked_at, stamp)
         for path, remote in meeting.wanted:
-            meeting.meet(path, remote)
+            meeting.discover(path, remote)
         record(*meeting.events)
         return meeting.tally
 
@@ -68,7 +68,7 @@ class _Meeting:
         self.reserved = reserved_schemas(catalog)
         self.written, self.buried = written_schemas(catalog, asked_at), buried_schemas(catalog, asked_at)
 
-    def meet(self, path: HierarchicalSchema, remote: Remote) -> None:
+    def discover(self, path: HierarchicalSchema, remote: Remote) -> None:
         row = self.rows.get(path.physical)
         mirror = self.mirrors.get(row.pk) if row else None
         if mirror is not None and mirror.taken_at > self.asked_at:
@@ -77,7 +77,7 @@ class _Meeting:
             self.tally.skip(self.catalog, path.logical(), reason)
             return
         if mirror is not None and row is not None and is_another(mirror.identity, remote):
-            row, mirror = self._bury(path, row), None
+            row, mirror = self._remove_dropped(path, row), None
         if row is None:
             row = self._insert(path)
         self._update(row, mirror, remote)
@@ -100,9 +100,9 @@ class _Meeting:
                 return True
         return False
 
-    def _bury(self, path: HierarchicalSchema, row: Schema) -> Schema | None:
+    def _remove_dropped(self, path: HierarchicalSchema, row: Schema) -> Schema | None:
         """Bury a schema whose name another one has now; its row if that remains as a step to others, else None."""
-        bury(row.pk, steps_stay=self.provider.names.nests_here)
+        remove_dropped(row.pk, steps_stay=self.provider.names.nests_here)
         self.tally.dropped += 1
         if Schema.objects.filter(pk=row.pk).exists():
             return row

@@ -1,4 +1,4 @@
-"""Read outside objects, reuse recent answers, and bury objects that are gone."""
+"""Read outside objects, reuse recent answers, and remove objects that are gone."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from metalake.lineage import Located
 from metalake.models import Securable
 from outside import mirror
 from outside.calls import levels_of, load_leaf, load_schema
-from outside.mirror_schemas import meet_schemas
-from outside.tombstones import bury
+from outside.mirror_schemas import import_schemas
+from outside.tombstones import remove_dropped
 from providers.base import Provider
 from providers.remote_objects import Remote
 
@@ -124,9 +124,9 @@ def current(
     remote = fetch(actor, located, provider, mirrored)
     if provider.freshness or (remote.identity, remote.version) != (mirrored.identity, mirrored.version):
         if located.kind == Kind.SCHEMA:
-            meet_schemas(catalog_of(located), provider, [remote], taken_at, stamp=True)
+            import_schemas(catalog_of(located), provider, [remote], taken_at, stamp=True)
         else:
-            mirror.meet_leaves(located.kind, located.above(), [remote], taken_at, stamp=True)
+            mirror.import_leaves(located.kind, located.above(), [remote], taken_at, stamp=True)
         here = Mirror.objects.filter(pk=located.id).values_list("identity", flat=True).first()
         if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
             raise located.missing()
@@ -145,7 +145,7 @@ def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) 
             return load_schema(actor, located, provider, mirrored.levels)
         return _load_leaf(actor, located.above(), provider, located.kind, mirrored.wire_name)
     except NotFound:
-        _bury(mirrored.securable, provider, asked_at)
+        _remove_dropped(mirrored.securable, provider, asked_at)
         raise located.missing() from None
 
 
@@ -161,15 +161,15 @@ def _load_leaf(actor: Actor, schema: Located, provider: Provider, kind: Kind, na
 def _bury_missing(
     actor: Actor, container: Located, provider: Provider, known: QuerySet[Mirror], names: set[str]
 ) -> set[str]:
-    """Ask for objects that a listing left out, one by one, and bury those that are gone; the names of the others."""
+    """Ask for objects that a listing left out, one by one, and remove those that are gone; the names of the others."""
     missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
     rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing)
     rows = rows.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)[:LOOKS] if missing else rows.none()
-    return {row.wire_name for row in rows if not bury_if_gone(actor, container, provider, row)}
+    return {row.wire_name for row in rows if not remove_if_dropped(actor, container, provider, row)}
 
 
-def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirror) -> bool:
-    """Ask for an object by name, and bury it if it is gone; whether it was buried."""
+def remove_if_dropped(actor: Actor, container: Located, provider: Provider, row: Mirror) -> bool:
+    """Ask for an object by name, and remove it if it is gone; whether it was buried."""
     asked_at = timezone.now()
     try:
         if row.securable.kind == Kind.SCHEMA:
@@ -177,11 +177,11 @@ def bury_if_gone(actor: Actor, container: Located, provider: Provider, row: Mirr
         else:
             _load_leaf(actor, container, provider, Kind(row.securable.kind), row.wire_name)
     except NotFound:
-        return _bury(row.securable, provider, asked_at)
+        return _remove_dropped(row.securable, provider, asked_at)
     return False
 
 
-def _bury(row: Securable, provider: Provider, asked_at: datetime) -> bool:
+def _remove_dropped(row: Securable, provider: Provider, asked_at: datetime) -> bool:
     def act(actor: Actor) -> bool:
         if not Mirror.objects.filter(pk=row.pk, taken_at__lte=asked_at).exists():
             return False  # it was renamed or seen since the system was asked
@@ -190,6 +190,6 @@ def _bury(row: Securable, provider: Provider, asked_at: datetime) -> bool:
             return False
         if Reservation.objects.filter(scope_id=here.parent_id, slot=here.slot, name=here.name).exists():
             return False  # a write of ours has reserved this name
-        return bury(here.pk, steps_stay=provider.names.nests_here) > 0
+        return remove_dropped(here.pk, steps_stay=provider.names.nests_here) > 0
 
     return write(system_actor(), act, holds=None, kind=row.kind)

@@ -31,7 +31,7 @@ from metalake.lineage import Address, Located
 from outside import listing_diff, mirror
 from outside.calls import levels_of, pages
 from outside.mirror import Tally
-from outside.mirror_schemas import meet_schemas
+from outside.mirror_schemas import import_schemas
 from providers.base import Provider
 from providers.registry import provider_for
 
@@ -219,7 +219,7 @@ def _schemas(
     listed: set[str] = set()
     asked_at = timezone.now()
     for page in pages(actor, catalog, provider, "list_schemas"):
-        tally = meet_schemas(catalog, provider, page, asked_at)
+        tally = import_schemas(catalog, provider, page, asked_at)
         listed |= {schema.name for schema in page}
         _count(run, tally, report, again=bool(run.after))
     return listed
@@ -261,7 +261,7 @@ def _leaves(
     try:
         for page in pages(actor, schema, provider, "list_tables", schema=levels, whole=True):
             names |= mirror.names_of(kinds, page)
-            _count(run, mirror.meet_leaves(Kind.TABLE, schema, page, asked_at), report)
+            _count(run, mirror.import_leaves(Kind.TABLE, schema, page, asked_at), report)
     except NotFound:
         return
     known = mirror.of_leaves(schema.id, Kind.TABLE)
@@ -281,7 +281,7 @@ def _drop_missing(
     if listing_diff.is_in_doubt(run, container, missing=len(missing), known=len(there), listed=len(names)):
         listing_diff.add(run, {"held_back": len(missing)})
     else:
-        listing_diff.bury_gone(run, actor, container, provider, missing)
+        listing_diff.remove_missing(run, actor, container, provider, missing)
 
 
 def _count(run: RefreshRun, tally: Tally, report: Callable[[RefreshRun], None], *, again: bool = False) -> None:

@@ -27,10 +27,10 @@ from metalake.lineage import Address, Located, logical
 from metalake.models import Securable, new_id
 from outside import intents, mirror, nesting
 from outside.calls import pages
-from outside.emptiness import bury_gone_schemas, not_empty, tables_gone
+from outside.emptiness import not_empty, remove_missing_schemas, tables_gone
 from outside.intents import Draft, Work, step
-from outside.mirror_schemas import meet_schemas
-from outside.reads import bury_if_gone, catalog_of, current, listed_since, mirror_of, names_to_show
+from outside.mirror_schemas import import_schemas
+from outside.reads import catalog_of, current, listed_since, mirror_of, names_to_show, remove_if_dropped
 from outside.write_helpers import (
     alteration,
     alteration_work,
@@ -57,7 +57,7 @@ def update_listing(actor: Actor, container: Located, *, force: bool = False) -> 
         return set(), since
     taken_at, names = timezone.now(), set[str]()
     for page in pages(actor, catalog, provider, "list_schemas"):
-        meet_schemas(catalog, provider, page, taken_at)
+        import_schemas(catalog, provider, page, taken_at)
         names |= {remote.name for remote in page}
     names = names_to_show(actor, catalog, provider, names, Kind.SCHEMA, taken_at)
     return _missing(catalog, names), taken_at
@@ -146,7 +146,7 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
     path = schema_paths.may_create(actor, catalog, ident.schema or "").path
     provider, asked_at = provider_at(catalog), timezone.now()
     if there := nesting.foreign_place(actor, catalog, provider, path):
-        meet_schemas(catalog, provider, [there], asked_at)
+        import_schemas(catalog, provider, [there], asked_at)
         message = f"Schema {path.logical()} already exists: {provider.label} has it as {there.name}."
         raise AlreadyExists(message, kind=Kind.SCHEMA)
 
@@ -159,7 +159,7 @@ def _require_place(actor: Actor, catalog: Located, location: str | None) -> None
     for other in mirror.of_schemas(catalog.id).select_related("securable"):
         if not provider.schemas.overlaps(location, Remote(other.wire_name, other.definition, kind=Kind.SCHEMA)):
             continue
-        if not bury_if_gone(actor, catalog, provider, other):
+        if not remove_if_dropped(actor, catalog, provider, other):
             message = f"properties.location: {location} overlaps the place of another schema; choose another"
             raise Invalid(message, kind=Kind.SCHEMA)
 
@@ -206,7 +206,7 @@ def _publish_creation(actor: Actor, intent: Intent) -> None:
     provider = provider_at(chain.catalog)
     adopted = [Remote(**each["result"]) for each in intent.steps if each["status"] == intents.ADOPTED]
     if adopted:
-        meet_schemas(chain.catalog, provider, adopted, now)
+        import_schemas(chain.catalog, provider, adopted, now)
         chain = _chain(actor, intent)
     answers = {mirror.wire_name(each["arguments"]["schema"]): each["result"] for each in intent.steps}
     for row in schema_paths.make(actor, chain, None, {}):
@@ -279,7 +279,7 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
     schema_paths.check_cascade(schema, cascade)
     provider, steps, gone, alone = provider_at(schema), [], list[int](), False
     if not cascade:
-        bury_gone_schemas(actor, schema, provider)
+        remove_missing_schemas(actor, schema, provider)
     if Mirror.objects.filter(pk=schema.id).exists():
         mirrored = current(actor, schema, provider, force=True)  # never a namesake made outside
         alone = provider.target_of(mirrored.definition) is not None  # a link, whose tables stay where it leads

@@ -15,7 +15,7 @@ from metalake import leases
 from metalake.errors import AlreadyExists, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
 from providers import outcomes, remote
 from providers.base import Provider
-from providers.outcomes import CannotTell, Outcome
+from providers.outcomes import Outcome, OutcomeUnknowable
 from providers.registry import provider_for
 from providers.verbs import VERBS
 
@@ -33,7 +33,7 @@ def step(verb: str, *, may_adopt: bool = False, **arguments: Any) -> dict[str, A
     return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | progress
 
 
-class Unsettled(Exception):
+class OutcomePending(Exception):
     """The outcome of a call cannot be read back now, or cannot be published yet; to be tried again."""
 
 
@@ -59,7 +59,7 @@ def save(intent: Intent, **fields: Any) -> None:
 def make(intent: Intent) -> None:
     """Make the calls that are not made yet; after a crash, no creation or alteration is made a second time.
 
-    Raises the refusal of a call, Unsettled, TakenOver.
+    Raises the refusal of a call, OutcomePending, TakenOver.
     """
     provider = provider_of(intent)
     for number, call in enumerate(intent.steps):
@@ -105,7 +105,7 @@ def _look_after_refusal(provider: Provider, call: dict[str, Any], intent: Intent
         return _look(provider, call, intent)
     except Undecidable:
         return Outcome.NOT_DONE, None
-    except Unsettled:
+    except OutcomePending:
         if VERBS[call["verb"]].leaves_nothing:
             return Outcome.NOT_DONE, None
         raise
@@ -115,7 +115,7 @@ def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome
     """The outcome of a call whose answer was lost, and its object.
 
     A creation may be reported as not done at once, since one that arrives later is recognised by its marker and undone.
-    A call that cannot be undone gets time to arrive; after that Unsettled is raised, and never "not done": a caller who
+    A call that cannot be undone gets time to arrive. Then OutcomePending is raised, never "not done": a caller who
     believed that might remove what the call needs.
     """
     call = intent.steps[number]
@@ -124,14 +124,14 @@ def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome
         is_late = time.monotonic() + pause > deadline
         try:
             outcome, there = _look(provider, call, intent)
-        except Unsettled:
+        except OutcomePending:
             if is_late:
                 raise
         else:
             if outcome is not Outcome.NOT_DONE or VERBS[call["verb"]].undone_by:
                 return outcome, there
             if is_late:
-                raise Unsettled(f"{provider.label} did not say what became of {call['verb']}.")
+                raise OutcomePending(f"{provider.label} did not say what became of {call['verb']}.")
         time.sleep(pause)
         pause *= 2
 
@@ -151,7 +151,7 @@ def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
     except NotFound:
         pass
     except (ProviderUnavailable, OutcomeUnknown) as failure:
-        raise Unsettled(failure.message) from failure
+        raise OutcomePending(failure.message) from failure
     mark(intent, number, DONE)
 
 
@@ -168,14 +168,14 @@ def _recognise(provider: Provider, intent: Intent, number: int) -> None:
 def _look(provider: Provider, call: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
     try:
         return outcomes.outcome_of(provider, call["verb"], call["arguments"], str(intent.pk))
-    except CannotTell as never:
+    except OutcomeUnknowable as never:
         raise Undecidable(str(never)) from never
     except MetalakeError as failure:  # a missing object raises none of these: it is an outcome
-        raise Unsettled(failure.message) from failure
+        raise OutcomePending(failure.message) from failure
 
 
 def take_back(intent: Intent) -> None:
-    """Undo the calls that were begun, innermost first; objects in use are LEFT. Raises TakenOver, Unsettled."""
+    """Undo the calls that were begun, innermost first; objects in use are LEFT. Raises TakenOver, OutcomePending."""
     for number in reversed(range(len(intent.steps))):
         call = intent.steps[number]
         if call["status"] not in BEGUN and not call["late"]:
@@ -184,10 +184,10 @@ def take_back(intent: Intent) -> None:
         point(f"undoing {number}")
         try:
             is_gone = outcomes.undo(provider_of(intent), call, str(intent.pk))
-        except CannotTell as never:
+        except OutcomeUnknowable as never:
             raise Undecidable(str(never)) from never
         except MetalakeError as failure:
-            raise Unsettled(failure.message) from failure
+            raise OutcomePending(failure.message) from failure
         point(f"undone {number}")
         mark(intent, number, UNDONE if is_gone else LEFT)
 
@@ -203,11 +203,11 @@ def is_begun(intent: Intent) -> bool:
 
 
 def provider_of(intent: Intent) -> Provider:
-    """The provider of an intent's catalog. Raises Unsettled if a call was begun and the provider cannot be made now."""
+    """The provider of an intent's catalog. Raises OutcomePending if a call has begun and no provider can be made."""
     try:
         name, properties = vault.provider_and_properties(intent.in_catalog_id)
         return provider_for(name, intent.in_catalog_id, properties)
     except MetalakeError as failure:
         if is_begun(intent):
-            raise Unsettled(failure.message) from failure
+            raise OutcomePending(failure.message) from failure
         raise

@@ -64,8 +64,8 @@ class OutsideCatalogs(CatalogStore):
 class OutsideSchemas(SchemaStore):
     """Schemas of another system; each has a row here, to which grants refer."""
 
-    def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
-        return discovery.meet_schema(actor, catalog, name)
+    def discover(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
+        return discovery.import_schema(actor, catalog, name)
 
     def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:
         return SchemaListing(*schemas.update_listing(actor, container, force=refresh))
@@ -112,8 +112,8 @@ class OutsideTables(TableStore):
 
     pointers = OutsideTablePointers()
 
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
-        return discovery.meet_leaf(actor, schema, Kind.TABLE, name)
+    def discover(self, actor: Actor, schema: Located, name: str) -> bool:
+        return discovery.import_leaf(actor, schema, Kind.TABLE, name)
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
         return LeafListing(*tables.update_listing(actor, schema, force=refresh, iceberg=iceberg))

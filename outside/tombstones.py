@@ -22,7 +22,7 @@ from metalake.models import Securable, below
 RETENTION = timedelta(hours=24)
 
 
-def bury(securable_id: int, *, steps_stay: bool = False) -> int:
+def remove_dropped(securable_id: int, *, steps_stay: bool = False) -> int:
     """Remove an object that was dropped outside, with all below it, and leave a tombstone of each for a day.
 
     With `steps_stay`, a schema with schemas inside is not removed; it loses only its mirror and its tables. In the
@@ -36,7 +36,7 @@ def bury(securable_id: int, *, steps_stay: bool = False) -> int:
         tables = list(inside.filter(slot=Slot.TABULAR).values_list("pk", flat=True))
         Mirror.objects.filter(pk=located.id).delete()
         record(_dropped(located, []))
-        return sum(bury(table) for table in tables)
+        return sum(remove_dropped(table) for table in tables)
     with_below = Securable.objects.filter(Q(pk=located.id) | below(located.lineage))
     rows = {row.pk: row for row in with_below.select_related("owner_user", "owner_group")}
     grants = _grants_on(list(rows))

@@ -31,8 +31,8 @@ class OutsideViews(ViewStore):
 
     pointers: ClassVar[OutsideViewPointers] = OutsideViewPointers()
 
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
-        return discovery.meet_leaf(actor, schema, Kind.VIEW, name)
+    def discover(self, actor: Actor, schema: Located, name: str) -> bool:
+        return discovery.import_leaf(actor, schema, Kind.VIEW, name)
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
         return LeafListing(*views.update_listing(actor, schema, force=refresh, iceberg=iceberg))

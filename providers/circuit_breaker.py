@@ -36,7 +36,7 @@ BRIEFLY = 0.05  # seconds that a call waits if its thread is one of the last fre
 AGAIN = 0.02  # seconds between checks whether another process left a place
 
 To = Literal["system", "storage", "trial"]
-_notes = shared_memory.Notes("lines")
+_notes = shared_memory.SharedDict("lines")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from metalake.kinds import LEAVES
 from providers import remote
 from providers.base import Provider
 from providers.remote_objects import Remote
-from providers.stores import CannotTell as CannotTell
 from providers.stores import Outcome as Outcome
+from providers.stores import OutcomeUnknowable as OutcomeUnknowable
 from providers.verbs import VERBS, present
 
 READ_BACK = 10.0  # seconds for one call
@@ -21,7 +21,7 @@ READ_BACK = 10.0  # seconds for one call
 def outcome_of(provider: Provider, verb: str, arguments: Mapping[str, Any], marker: str) -> tuple[Outcome, Any]:
     """How a call ended, and its object as it is now, as JSON.
 
-    Raises ProviderUnavailable if the system does not answer now, CannotTell if it has no way to say.
+    Raises ProviderUnavailable if the system does not answer now, OutcomeUnknowable if it has no way to say.
     """
     store = provider.store(VERBS[verb].store)
     outcome, there = store.outcome(verb, present(verb, dict(arguments)), marker, partial(_read, provider))

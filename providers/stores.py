@@ -24,7 +24,7 @@ from formats.iceberg.metadata_json import parse_metadata
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Unsupported
-from metalake.interfaces import Surface
+from metalake.interfaces import Interface
 from metalake.kinds import Kind
 from providers.metadata_files import MetadataFiles
 from providers.remote_objects import Json, Levels, NewTable, Page, Remote
@@ -39,7 +39,7 @@ class Outcome(Enum):
     OTHERS = auto()  # the call was not made, and another object has the name
 
 
-class CannotTell(Exception):
+class OutcomeUnknowable(Exception):
     """The system cannot show whether a call of ours was made: a person has to look and decide."""
 
 
@@ -47,7 +47,7 @@ Ending = tuple[Outcome, Remote | None]  # how a call ended, and its object as it
 Read = Callable[..., Remote | None]  # reads by a verb's name and arguments; None if the object does not exist
 
 
-class RemoteStore(Surface):
+class RemoteStore(Interface):
     """The objects of one kind in a catalog's outside system.
 
     `listed_as` is the kind in whose listing they come, for those that have no listing of their own: the verbs of that
@@ -66,7 +66,7 @@ class RemoteStore(Surface):
 
     @abstractmethod
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """How a call ended whose answer was lost. Raises what `read` raises, and CannotTell."""
+        """How a call ended whose answer was lost. Raises what `read` raises, and OutcomeUnknowable."""
 
     def delivered(self, entry: Json) -> Remote:
         """The object of a harvest's entry. Raises Invalid, and Unsupported where catalogs are not harvested."""
@@ -116,7 +116,7 @@ class RemoteSchemas(RemoteStore):
 
     @abstractmethod
     def is_marked(self, schema: Remote, marker: str) -> bool:
-        """Whether the write of this marker made it, or altered it last. Raises CannotTell where none is carried."""
+        """Whether the write of this marker made or last altered it. Raises OutcomeUnknowable where none is carried."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         there = read("load_schema", schema=arguments["schema"])
@@ -136,7 +136,7 @@ class RemoteTabulars(RemoteStore):
 
     @abstractmethod
     def is_marked(self, entry: Remote, marker: str) -> bool:
-        """Whether the write of this marker made it, or altered it last. Raises CannotTell where none is carried."""
+        """Whether the write of this marker made or last altered it. Raises OutcomeUnknowable where none is carried."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         if verb == f"rename_{self.kind}":

@@ -11,7 +11,7 @@ from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from providers.metadata_files import MetadataFiles
 from providers.remote_objects import Json, Levels, NewTable, Page, Remote, ViewEntry
-from providers.stores import CannotTell, Ending, Read, RemotePointed, RemoteTabulars
+from providers.stores import Ending, OutcomeUnknowable, Read, RemotePointed, RemoteTabulars
 
 
 class RemoteViewPointers(RemotePointed):
@@ -154,7 +154,7 @@ class ReadOnlyViews(RemoteViews):
         raise self._refusal()
 
     def is_marked(self, view: Remote, marker: str) -> bool:
-        raise CannotTell("None of these views was written here.")
+        raise OutcomeUnknowable("None of these views was written here.")
 
     def _refusal(self) -> Unsupported:
         return _only_read(self.label)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from access.explain.permissions import Sight
+from access.explain.permissions import Redactor
 from access.history.current import GrantRow, State
 from authz import operations
 from authz.actor import Actor
@@ -68,8 +68,8 @@ class Case:
         return self.target.top
 
     @cached_property
-    def sight(self) -> Sight:
-        return Sight(self.asker, self.state, self.target)
+    def sight(self) -> Redactor:
+        return Redactor(self.asker, self.state, self.target)
 
     @property
     def lineage(self) -> list[Located]:

@@ -26,7 +26,7 @@ HIDDEN = "an object you may not see"
 
 
 @dataclass(frozen=True)
-class Sight:
+class Redactor:
     """What the asker sees of the objects from the metalake down to the target, in the state that is asked about."""
 
     asker: Actor

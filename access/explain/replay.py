@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
 
 from access.explain import reach
-from access.explain.permissions import HIDDEN, Sight
+from access.explain.permissions import HIDDEN, Redactor
 from access.history.current import GrantRow
 from access.history.past import Past, grant_row, node_of
 from authz import policy
@@ -60,7 +60,7 @@ class Replay:
     `is_cut`: more than `most` facts of a sort lie between, and it starts later than asked.
     """
 
-    def __init__(self, sight: Sight, since: datetime, until: datetime, most: int) -> None:
+    def __init__(self, sight: Redactor, since: datetime, until: datetime, most: int) -> None:
         self.sight, self.until, self.top = sight, until, sight.target.metalake.id
         ids = lineage_ever(sight.target)
         self.names = Names(self.top, ids)
@@ -272,7 +272,7 @@ LINKS = ("user_roles", "user_groups", "group_roles")
 _METALAKE = ExpressionWrapper(F("metalake_id") + 0, output_field=BigIntegerField())
 
 
-class Window(NamedTuple):
+class RelevantFacts(NamedTuple):
     """The facts after the moment `since`, by time; `is_cut`: it is later than asked, since there are too many."""
 
     facts: list[Fact]
@@ -280,7 +280,7 @@ class Window(NamedTuple):
     is_cut: bool
 
 
-def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime, most: int) -> Window:
+def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime, most: int) -> RelevantFacts:
     """The newest facts between two moments, at most so many of each sort; `ids` are those of `lineage_ever`."""
     between = Fact.objects.filter(at__gt=since, at__lte=until)
     sorts = (
@@ -297,7 +297,7 @@ def read_window(top: int, ids: Sequence[int], since: datetime, until: datetime, 
             begin = max(begin, some[-1].at)
         facts += some
     in_order = sorted((fact for fact in facts if fact.at > begin), key=lambda fact: (fact.at, fact.pk))
-    return Window(in_order, begin, begin > since)
+    return RelevantFacts(in_order, begin, begin > since)
 
 
 def lineage_ever(target: Located) -> list[int]:

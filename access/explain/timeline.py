@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from access.explain.permissions import Place, Sight, open_on, require_reader
+from access.explain.permissions import Place, Redactor, open_on, require_reader
 from access.explain.replay import NO_USE, Change, Replay, Use
 from authz.actor import Actor
 from metalake.errors import Invalid
@@ -59,7 +59,7 @@ def moments(
         raise Invalid("There is no time between these moments: the first has to come before the second.")
     state, target = open_on(actor, metalake, on)
     require_reader(actor, state, target)
-    replay = Replay(Sight(actor, state, target), begin, end, limit * FACTS_A_MOMENT)
+    replay = Replay(Redactor(actor, state, target), begin, end, limit * FACTS_A_MOMENT)
     newest = deque(replay.changes(), maxlen=limit + 1)
     complete_since = replay.since
     if len(newest) > limit:
@@ -110,7 +110,7 @@ def compared(
         raise Invalid("The moment to compare with is earlier: the first has to come before the second.")
     state, target = open_on(actor, metalake, on, after)
     require_reader(actor, state, target)
-    replay = Replay(Sight(actor, state, target), before, end, MOST_READ)
+    replay = Replay(Redactor(actor, state, target), before, end, MOST_READ)
     if replay.is_cut:
         raise Invalid(f"More than {MOST_READ} changes of rights lie between these moments; choose closer ones.")
     then = dict(replay.uses)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from access.explain.cases import in_words
 from access.explain.grants_on import Granted, Sorted
-from access.explain.permissions import Sight
+from access.explain.permissions import Redactor
 from access.explain.reasons import Piece, What, remedies
 from authz import operations, policy
 from authz.actor import Actor
@@ -52,13 +52,13 @@ EFFECTIVE = Judgement(Verdict.EFFECTIVE)
 
 
 @dataclass(frozen=True)
-class Judge:
+class Evaluator:
     """Judges what is granted on one lineage, or owned there; equal cases are decided once.
 
     `alone`: of groups or roles, each as if a member held just that; sentences say so.
     """
 
-    sight: Sight
+    sight: Redactor
     granted: Sorted
     role_names: dict[int, str]
     alone: bool = False

@@ -20,9 +20,9 @@ import orjson
 
 from access.explain import reach
 from access.explain.grants_on import Granted, Sorted, bearing_on, granted_on
-from access.explain.permissions import Place, Sight, is_reader, open_on, subject
+from access.explain.permissions import Place, Redactor, is_reader, open_on, subject
 from access.explain.queries import Whom
-from access.explain.verdicts import EFFECTIVE, Judge, Judgement, Missing, Verdict
+from access.explain.verdicts import EFFECTIVE, Evaluator, Judgement, Missing, Verdict
 from access.history.current import GrantRow
 from authz.actor import Actor
 from authz.snapshot import Snapshot
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     depth: int
 
 
-class Judged(NamedTuple):
+class EvaluatedPath(NamedTuple):
     """A row with the evaluator's verdict on it."""
 
     row: Row
@@ -72,7 +72,7 @@ class Judged(NamedTuple):
 class Rows:
     """The ways on one lineage; `own` is the one user whose ways are shown, None for everybody's."""
 
-    sight: Sight
+    sight: Redactor
     policy: Snapshot
     now: float
     narrowed: Narrowed
@@ -146,9 +146,9 @@ class Rows:
 
     # The rows
 
-    def judged(self, after: Key | None) -> Iterator[Judged]:
+    def judged(self, after: Key | None) -> Iterator[EvaluatedPath]:
         """The rows that are wanted, from the one behind `after` on."""
-        judge = Judge(self.sight, self.granted, self.role_names, alone=self.narrowed.by != "user")
+        judge = Evaluator(self.sight, self.granted, self.role_names, alone=self.narrowed.by != "user")
         for row in self._every(after):
             if (after is not None and row.key <= after) or not self._is_wanted(row):
                 continue
@@ -157,7 +157,7 @@ class Rows:
             else:
                 judgement = judge.of_owner(row.who, self.sight.lineage[row.depth])
             if self.narrowed.show != "effective" or judgement == EFFECTIVE:
-                yield Judged(row, judgement)
+                yield EvaluatedPath(row, judgement)
 
     def _every(self, after: Key | None) -> Iterator[Row]:
         section = after[0] if after else DENIED
@@ -241,7 +241,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Way:
+class AccessPath:
     """One way to a privilege, or to its DENY. Of an owner `privilege` is None, for all of them, and so is `role`.
 
     `user` is None in a list by groups or roles; `group` if the role is held directly, or in a list by roles. `on` is
@@ -276,7 +276,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class WaysPage:
+class AccessPathsPage:
     """Some of the ways to an object; `next` is where the next page begins, "" on the last one.
 
     `total` is how many there are, or with `at_least` how many at least. `is_complete`: of everybody, not just the
@@ -284,7 +284,7 @@ class WaysPage:
     """
 
     target: Located
-    ways: list[Way]
+    ways: list[AccessPath]
     next: str
     total: int
     at_least: bool
@@ -300,7 +300,7 @@ def ways_in(
     narrowed: Narrowed = ALL,
     after: str = "",
     limit: int = 50,
-) -> WaysPage:
+) -> AccessPathsPage:
     """One page of the ways to an object, now or at a moment: DENY first, then owners, then ALLOW, by privilege.
 
     Whoever may read access to the object is shown everybody's ways, others who see it their own. `after` is `next` of
@@ -310,7 +310,7 @@ def ways_in(
     rows = _rows(actor, metalake, on, as_of, narrowed)
     first = list(islice(rows.judged(None), MOST_COUNTED + 1))
     some = list(islice(rows.judged(behind), limit + 1)) if behind else first[: limit + 1]
-    return WaysPage(
+    return AccessPathsPage(
         target=rows.sight.target,
         ways=list(_ways(rows, some[:limit])),
         next=orjson.dumps(some[limit - 1].row.key).decode() if len(some) > limit else "",
@@ -322,11 +322,11 @@ def ways_in(
 
 def every_way(
     actor: Actor, metalake: str, on: Place | Located, as_of: datetime | None = None, *, narrowed: Narrowed = ALL
-) -> Iterator[Way]:
+) -> Iterator[AccessPath]:
     """All ways to an object, in the order of their pages. Raises as `ways_in` does, before the first one."""
     rows = _rows(actor, metalake, on, as_of, narrowed)
 
-    def pieces() -> Iterator[Way]:
+    def pieces() -> Iterator[AccessPath]:
         judged = rows.judged(None)
         while some := list(islice(judged, READ_AT_ONCE)):
             yield from _ways(rows, some)
@@ -340,7 +340,7 @@ def _rows(actor: Actor, metalake: str, on: Place | Located, as_of: datetime | No
     ids = [node.id for node in target.nodes]
     own = None if is_reader(actor, state, target) else subject(actor, state, target, None, ids)
     now = actor.now if state.at is None else state.at
-    return Rows(Sight(actor, state, target), own.policy if own else state.policy_on(ids), now, narrowed, own)
+    return Rows(Redactor(actor, state, target), own.policy if own else state.policy_on(ids), now, narrowed, own)
 
 
 def _check(narrowed: Narrowed) -> None:
@@ -367,7 +367,7 @@ def _read_after(text: str) -> Key | None:
     return section, privilege, name, group, role, distance
 
 
-def _ways(rows: Rows, some: Sequence[Judged]) -> Iterator[Way]:
+def _ways(rows: Rows, some: Sequence[EvaluatedPath]) -> Iterator[AccessPath]:
     """These rows by names, with who granted what and when."""
     ids = [node.id for node in rows.sight.target.nodes]
     grants = [row.grant for row, _ in some if row.grant]
@@ -378,10 +378,10 @@ def _ways(rows: Rows, some: Sequence[Judged]) -> Iterator[Way]:
         yield _way(rows, judged, details.get((grant.role_id, ids[grant.depth], grant.privilege)) if grant else None)
 
 
-def _way(rows: Rows, judged: Judged, details: GrantRow | None) -> Way:
+def _way(rows: Rows, judged: EvaluatedPath, details: GrantRow | None) -> AccessPath:
     (key, who, group_id, grant, depth), judgement = judged
     _, _, name, group, role, distance = key
-    way = Way(
+    way = AccessPath(
         user=Named(who.id, name) if rows.narrowed.by == "user" else None,
         group=None if group_id is None else Named(group_id, group),
         role=Named(grant.role_id, role) if grant else None,
@@ -400,7 +400,7 @@ def _way(rows: Rows, judged: Judged, details: GrantRow | None) -> Way:
     return replace(way, grantor=grantor, granted_at=granted_at, starts_at=starts_at, ends_at=ends_at)
 
 
-def _member_count(rows: Rows, judged: Judged) -> int | None:
+def _member_count(rows: Rows, judged: EvaluatedPath) -> int | None:
     if rows.narrowed.by == "user" or rows.own:
         return None
     row = judged.row

@@ -154,7 +154,7 @@ class Standing:
         by = Remedies(self.case).by(on, lambda other: may_give(other, on, privilege))
         return Use(privilege, on, lacking, False, False, f"{says}, and you may not give it.", by)
 
-    # Notes
+    # SharedDict
 
     def notes(self, entries: Entries, uses: Sequence[Use]) -> Iterator[Note]:
         """What the request comes to for each person and privilege."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from access.explain import reach
-from access.explain.permissions import Sight, reads_access
+from access.explain.permissions import Redactor, reads_access
 from access.explain.reasons import mentioned
 from access.history.current import Now
 from access.plans.blast_report import SHOWN, Refused
@@ -92,7 +92,7 @@ def named(
     some = []
     for denied in first:
         on, (privileges, users) = located[denied.on], denials[denied]
-        sight = Sight(actor, state, on)
+        sight = Redactor(actor, state, on)
         by = f"role {names.get(denied.role, '')} denies {denied.privilege}"
         by += "" if denied.carrier == denied.on else f" on {sight.named(sight.at(denied.carrier))}"
         some.append(

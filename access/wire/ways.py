@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from access.explain.timeline import Difference, Moment, Moments
 from access.explain.verdicts import Missing
-from access.explain.ways import Way, WaysPage
+from access.explain.ways import AccessPath, AccessPathsPage
 from access.wire.access import object_reply
 from authz.wire.rights import ObjectReply, present
 from metalake.wire import Reply, written
@@ -55,7 +55,7 @@ WAYS = {
 }
 
 
-def ways_reply(page: WaysPage, token: str | None) -> dict[str, Any]:
+def ways_reply(page: AccessPathsPage, token: str | None) -> dict[str, Any]:
     return present(
         object=object_reply(page.target),
         ways=[way_reply(way) for way in page.ways],
@@ -66,7 +66,7 @@ def ways_reply(page: WaysPage, token: str | None) -> dict[str, Any]:
     )
 
 
-def way_reply(way: Way) -> dict[str, Any]:
+def way_reply(way: AccessPath) -> dict[str, Any]:
     return present(
         user=way.user and way.user.name,
         group=way.group and way.group.name,

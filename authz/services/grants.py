@@ -11,7 +11,7 @@ from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.callers.enumeration import misses_counted
 from authz.models import Grant, Role
-from authz.objects import by_ids, find_object, find_objects, id_of, ids_at, meet
+from authz.objects import by_ids, discover, find_object, find_objects, id_of, ids_at
 from authz.services import grant_entries, snapshot_changes
 from authz.services.authority import may_lift, require_give, require_lift
 from authz.services.change import change, event, publish_events
@@ -149,7 +149,7 @@ def override_role(
     The actor needs the right to assign roles, to grant what is added, and to lift each DENY that is removed.
     """
     asked = grant_entries.read_asks(actor, metalake, overrides)
-    meet(actor, metalake, list(asked))
+    discover(actor, metalake, list(asked))
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.ASSIGN_ROLES, top)

@@ -54,7 +54,7 @@ def roles_of(snapshot: Snapshot, party: Party) -> set[int]:
     return {role for user in users for role in snapshot.roles_of(user)}.union(snapshot.group_roles.get(group_id, ()))
 
 
-def sheds(actor: Actor, roles: Iterable[int], owned: QuerySet[Securable]) -> bool:
+def escapes_deny(actor: Actor, roles: Iterable[int], owned: QuerySet[Securable]) -> bool:
     """Whether owning these objects would free from a DENY of these roles that the actor may not lift.
 
     That is one on such an object, above it or below it. DENYs of a few roles are few, so it begins with them.
@@ -78,8 +78,8 @@ def require_handing(actor: Actor, target: Located, to: Party) -> None:
     groups = () if to[0] is None else actor.policy.groups_of(to[0])
     if to in above or any((None, group) in above for group in groups):
         return
-    if sheds(actor, roles_of(actor.policy, to), Securable.objects.filter(pk=target.id)):
-        raise _shed("Handing", target, actor)
+    if escapes_deny(actor, roles_of(actor.policy, to), Securable.objects.filter(pk=target.id)):
+        raise _escaped("Handing", target, actor)
 
 
 def require_change_of(actor: Actor, top: Located, group: Group, roles: Collection[int]) -> None:
@@ -95,7 +95,7 @@ def require_joining(actor: Actor, group: Group, users: Collection[int]) -> None:
     """Raise Forbidden if a DENY against one of these users would be shed by owning what the group owns."""
     owned = Securable.objects.filter(owner_group_id=group.pk)
     roles = {role for user in users for role in actor.policy.roles_of(user)}
-    if roles and owned.exists() and sheds(actor, roles, owned):
+    if roles and owned.exists() and escapes_deny(actor, roles, owned):
         raise Forbidden(
             f"Group {group.name} owns something, and joining it would shed a DENY that {actor.name} may not lift.",
             kind="group",
@@ -114,14 +114,14 @@ def require_no_escape(actor: Actor, target: Located, home: Located) -> None:
     carriers = set(denied.values_list("content_object_id", flat=True))
     for depth, node in enumerate(target.nodes):
         if node.id in carriers and not may_lift(actor, Located(nodes=target.nodes[: depth + 1])):
-            raise _shed("Moving", target, actor)
+            raise _escaped("Moving", target, actor)
     former = {party_of(node) for node in target.nodes}
     for party in {party_of(node) for node in home.nodes} - former:
-        if sheds(actor, roles_of(actor.policy, party), Securable.objects.filter(pk=target.id)):
-            raise _shed("Moving", target, actor)
+        if escapes_deny(actor, roles_of(actor.policy, party), Securable.objects.filter(pk=target.id)):
+            raise _escaped("Moving", target, actor)
 
 
-def _shed(act: str, target: Located, actor: Actor) -> Forbidden:
+def _escaped(act: str, target: Located, actor: Actor) -> Forbidden:
     named = f"{target.kind.replace('_', ' ')} {'.'.join(target.full_name)}"
     return Forbidden(f"{act} {named} would shed a DENY that {actor.name} may not lift.", kind=target.kind)
 

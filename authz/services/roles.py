@@ -16,7 +16,7 @@ from authz.callers.accounts import account_of
 from authz.callers.enumeration import misses_counted
 from authz.models import Grant, Member, Role, unended
 from authz.name_rules import check_properties, check_role_name
-from authz.objects import by_ids, find_asked, find_objects, ids_at, meet
+from authz.objects import by_ids, discover, find_asked, find_objects, ids_at
 from authz.services import grant_entries as entries
 from authz.services import snapshot_changes
 from authz.services.authority import require, require_give, require_lift_of_roles, require_seen
@@ -76,7 +76,7 @@ def create_role(
     check_role_name(name)
     check_properties(properties)
     asked = entries.read_asks(actor, metalake, securables)
-    meet(actor, metalake, list(asked))
+    discover(actor, metalake, list(asked))
 
     def act(actor: Actor, top: Located) -> RoleRecord:
         policy.require(actor, operations.CREATE_ROLE, top)

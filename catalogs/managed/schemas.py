@@ -28,7 +28,7 @@ from providers.remote_objects import Levels, Remote
 class ManagedSchemas(SchemaStore):
     """Schemas that are rows of our database."""
 
-    def meet(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
+    def discover(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
         return False
 
     def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:

@@ -43,7 +43,7 @@ class ManagedTables(TableStore):
 
     pointers = ManagedPointers()
 
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+    def discover(self, actor: Actor, schema: Located, name: str) -> bool:
         return False
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:

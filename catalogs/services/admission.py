@@ -57,7 +57,7 @@ def _reach(actor: Actor, asked: str, ident: Address) -> None:
 
 
 def _create(actor: Actor, asked: str, ident: Address) -> None:
-    resolution.meet_home(actor, ident, OPERATIONS[asked])
+    resolution.resolve_parent(actor, ident, OPERATIONS[asked])
 
 
 def _commit(actor: Actor, asked: str, ident: Address) -> None:
@@ -74,7 +74,7 @@ def _commit(actor: Actor, asked: str, ident: Address) -> None:
 
 def _may_create(actor: Actor, ident: Address) -> bool:
     try:
-        resolution.meet_home(actor, ident)
+        resolution.resolve_parent(actor, ident)
     except MetalakeError:
         return False
     return True

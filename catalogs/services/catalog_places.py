@@ -55,7 +55,9 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
         of_other = storage_identity.of(other)
         for theirs in their_provider.locations():
             for location in mine:
-                if not may_meet(location, theirs) or not storage_identity.meet(location, system.storages, of_other):
+                if not may_meet(location, theirs) or not storage_identity.may_be_same(
+                    location, system.storages, of_other
+                ):
                     continue
                 if not systems.may_share_places(system, row, provider, other, their_provider):
                     raise refusal

@@ -170,7 +170,7 @@ def _in_storage_of(catalog_id: int, claims: QuerySet[LocationClaim]) -> Iterator
     for claim in claims.select_related("securable").iterator():
         other = claim.securable.lineage_ids[1]
         is_near = other == catalog_id or locations.is_local(claim.location)  # which needs no look at storages
-        if is_near or storage_identity.meet(claim.location, words_of(catalog_id), words_of(other)):
+        if is_near or storage_identity.may_be_same(claim.location, words_of(catalog_id), words_of(other)):
             yield claim
 
 

@@ -10,7 +10,7 @@ from authz.actor import Actor
 from catalogs.lookup import nearest
 from catalogs.pointer_stores import Change, NewState, PointerStore, PreparedCommit, R, now_ms
 from catalogs.services.alterations import require_enabled, resolve_masks
-from catalogs.services.resolution import find, meet_home, require_table
+from catalogs.services.resolution import find, require_table, resolve_parent
 from catalogs.stores import store_for
 from catalogs.table_stores import TableRecord
 from formats.iceberg import builder
@@ -108,7 +108,7 @@ def planned_change(plan: Callable[[TableRecord], tuple[list[Json], list[Json]]])
 def _create_by_commit(actor: Actor, address: Address, requirements: list[Json], updates: list[Json]) -> TableRecord:
     """Create a table by a commit with assert-create, the second half of a staged creation."""
     check_new_name(address.leaf or "", Kind.TABLE)
-    home = meet_home(actor, address)
+    home = resolve_parent(actor, address)
     there = nearest(address)
     if there is not None and there.kind is Kind.VIEW:
         name = ".".join((*there.path.segments, there.name))

@@ -246,7 +246,7 @@ def _meeting(
     for row in rows.filter(Q(is_named=True) | Q(of_catalog=catalog_id)):
         if row.of_catalog != catalog_id and not locations.is_local(row.location):
             words = storage_identity.of_catalog(catalog_id) if words is None else words
-            if not storage_identity.meet(row.location, words, row.storages):
+            if not storage_identity.may_be_same(row.location, words, row.storages):
                 continue
         yield row
 

@@ -56,7 +56,7 @@ def look_outside(actor: Actor, address: Address, nearest_one: Located | None) ->
     return True
 
 
-def meet(actor: Actor, addresses: Sequence[Address]) -> None:
+def discover(actor: Actor, addresses: Sequence[Address]) -> None:
     """Have the stores look for objects that have no row yet, as `find` does for one, but in few calls.
 
     Up to LOOKS names in one container are asked for one by one, more by its listing; MOST_CONTAINERS at most, and for
@@ -189,7 +189,7 @@ def as_home(actor: Actor, home: Located, asks: Operation) -> Located:
     return home
 
 
-def meet_home(actor: Actor, address: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
+def resolve_parent(actor: Actor, address: Address, asks: Operation = operations.CREATE_TABLE) -> Located:
     """As `require_home`, but a schema without a row is looked up in its own system. Not for use in a transaction."""
     return as_home(actor, find_schema(actor, address), asks)
 
@@ -197,7 +197,7 @@ def meet_home(actor: Actor, address: Address, asks: Operation = operations.CREAT
 def _meet(actor: Actor, container: Located, address: Address) -> bool:
     """Have the stores look for the next objects on the way; whether they exist after all."""
     if container.kind == Kind.CATALOG and address.schema is not None:
-        if not store_for(container, Kind.SCHEMA).meet(actor, container, address.schema):
+        if not store_for(container, Kind.SCHEMA).discover(actor, container, address.schema):
             return False
         prefetch.forget()
         schema = nearest(address)
@@ -207,7 +207,7 @@ def _meet(actor: Actor, container: Located, address: Address) -> bool:
             store = store_for(container, address.leaf_kind)
         except Unsupported:
             return False
-        return store.meet(actor, container, address.leaf)
+        return store.discover(actor, container, address.leaf)
     return False
 
 

@@ -32,7 +32,7 @@ def of_catalog(catalog_id: int) -> Words:
     return of(row) if row else None
 
 
-def meet(place: str, mine: Words, theirs: Words) -> bool:
+def may_be_same(place: str, mine: Words, theirs: Words) -> bool:
     """Whether a canonical place may be in one storage for both; in doubt it is."""
     if mine is None or theirs is None:
         return True

@@ -11,7 +11,7 @@ from authz.actor import Actor
 from catalogs.secrets import require_values
 from catalogs.services.alterations import require_enabled
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
-from catalogs.services.resolution import find, meet_home, read_or_namesake, require_table
+from catalogs.services.resolution import find, read_or_namesake, require_table, resolve_parent
 from catalogs.stores import store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
@@ -119,7 +119,7 @@ def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> No
 def create_native_table(actor: Actor, address: Address, asked: CreateTableRequest) -> TableRecord:
     """Create a table from a native request."""
     require_values(asked.properties, kind=Kind.TABLE)
-    home = meet_home(actor, address)
+    home = resolve_parent(actor, address)
     return store_for(home, Kind.TABLE).create(actor, address, home, asked)
 
 
@@ -139,7 +139,7 @@ def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bo
             "would be one of Iceberg: leave them out. The table property write.format.default says what its files are",
             kind=Kind.TABLE,
         )
-    home = meet_home(actor, address)
+    home = resolve_parent(actor, address)
     pointers = store_for(home, Kind.TABLE).pointers
     return (pointers.stage if stage else pointers.create)(actor, address, home, draft)
 
@@ -149,7 +149,7 @@ def register_table(actor: Actor, address: Address, metadata_location: str, *, ov
     if overwrite:
         raise Unsupported("Registering over an existing table is not supported; drop it first.", kind=Kind.TABLE)
     check_new_name(address.leaf or "", Kind.TABLE)
-    home = meet_home(actor, address, operations.REGISTER_TABLE)
+    home = resolve_parent(actor, address, operations.REGISTER_TABLE)
     return store_for(home, Kind.TABLE).pointers.register(actor, address, home, metadata_location)
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from access.explain import reach, ways
 from access.explain.permissions import reads_access
 from access.explain.queries import Whom
-from access.explain.ways import Named, Narrowed, Way
+from access.explain.ways import AccessPath, Named, Narrowed
 from authz import policy
 from authz.actor import Actor
 from authz.callers.enumeration import LISTING
@@ -49,7 +49,7 @@ class Link(NamedTuple):
 class Row(NamedTuple):
     """A way, with links: to its owner, its object, its reason, its removal, and what fixes it."""
 
-    way: Way
+    way: AccessPath
     user_url: str = ""
     group_url: str = ""
     role_url: str = ""
@@ -157,7 +157,7 @@ class Links(NamedTuple):
     target: Located
     as_of: str | None
 
-    def row(self, way: Way) -> Row:
+    def row(self, way: AccessPath) -> Row:
         mending = () if self.as_of else tuple(self._mending(way))
         return Row(
             way,
@@ -179,13 +179,13 @@ class Links(NamedTuple):
             return ""
         return reverse(f"frontend:{sort}", args=[top.id, named.id])
 
-    def _on(self, way: Way) -> str:
+    def _on(self, way: AccessPath) -> str:
         """The object above that the grant is on, if it is still above today."""
         if way.on is None or way.is_direct or all(node.id != way.on.id for node in self.target.nodes):
             return ""
         return reverse("frontend:access", args=[way.on.id])
 
-    def _why(self, way: Way) -> str:
+    def _why(self, way: AccessPath) -> str:
         """The reason for the privilege, asked on the nearest object that it means something on."""
         if way.user is None:
             return ""
@@ -194,7 +194,7 @@ class Links(NamedTuple):
         query = {"user": way.user.name, "privilege": privilege.value} | ({"asOf": self.as_of} if self.as_of else {})
         return f"{reverse('frontend:why', args=[on.id])}?{urlencode(query)}"
 
-    def _mending(self, way: Way) -> list[Link]:
+    def _mending(self, way: AccessPath) -> list[Link]:
         """The filled pages of the grants that a broken way lacks, where the reader may give them."""
         whom = _whom(way)
         return [
@@ -203,14 +203,14 @@ class Links(NamedTuple):
             if whom and missing.on and not missing.is_denied and may_give(self.actor, missing.on, missing.privilege)
         ]
 
-    def _revoke(self, way: Way) -> str:
+    def _revoke(self, way: AccessPath) -> str:
         """The page that revokes this grant, if the reader may."""
         if self.as_of or way.on is None or way.role is None or way.privilege is None:
             return ""
         may = may_lift(self.actor, way.on) if way.is_deny else may_give(self.actor, way.on, way.privilege)
         return revoke_page(way.on.id, way.role.name, way.privilege, way.effect) if may else ""
 
-    def _removal(self, way: Way) -> str:
+    def _removal(self, way: AccessPath) -> str:
         """The page that takes away all by which the way's group, else person, has access here, or lifts this DENY."""
         whom = Whom("group", way.group.name) if way.group else _whom(way)
         if self.as_of or whom is None or way.role is None or not reads_access(self.actor, self.target):
@@ -219,12 +219,12 @@ class Links(NamedTuple):
         return removal_page(self.target.metalake.id, whom, self.target, **lift)
 
 
-def _whom(way: Way) -> Whom | None:
+def _whom(way: AccessPath) -> Whom | None:
     sorts = (("user", way.user), ("group", way.group))
     return next((Whom(sort, named.name) for sort, named in sorts if named), None)
 
 
-def _cells(way: Way) -> tuple[Any, ...]:
+def _cells(way: AccessPath) -> tuple[Any, ...]:
     """A line of the file, in the order of HEADER."""
     on = way.on
     names = [named and named.name for named in (way.user, way.group, way.role)]

@@ -23,7 +23,7 @@ from authz.actor import Actor
 from authz.services import roles
 from catalogs.services import browsing
 from frontend.forms.granting import CHOSEN, GrantForm
-from frontend.grant_form import Drawer, groups, levels, place_of
+from frontend.grant_form import GrantPanel, groups, levels, place_of
 from frontend.page_decorators import home, is_partial, keeps_form, permits, signed_in
 from frontend.pages.undo import say_applied
 from frontend.snippets import recipe
@@ -59,11 +59,11 @@ def suggest(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
     return render(request, "frontend/granting/suggestions.html", {"people": people})
 
 
-def _read(request: HttpRequest, actor: Actor, opened: Located) -> Drawer:
+def _read(request: HttpRequest, actor: Actor, opened: Located) -> GrantPanel:
     sent = request.POST if request.method == "POST" else request.GET
     may = grantable.grantable_by(actor, opened.metalake.name, place_of(opened))
     form = GrantForm(sent, _chosen(actor, may, sent.get("on")))
-    drawer = Drawer(opened, may.scopes, form)
+    drawer = GrantPanel(opened, may.scopes, form)
     form.full_clean()
     if form.names:
         try:
@@ -79,7 +79,7 @@ def _chosen(actor: Actor, may: Grantable, id: str | None) -> Grantable:
     return may if above is None else grantable.grantable_above(actor, may, above)
 
 
-def _propose(actor: Actor, drawer: Drawer) -> None:
+def _propose(actor: Actor, drawer: GrantPanel) -> None:
     """Find by which role the form's people get this, and plan it."""
     form = drawer.form
     if not form.is_ready:
@@ -98,7 +98,7 @@ def _propose(actor: Actor, drawer: Drawer) -> None:
         drawer.refusal = failure.message
 
 
-def _apply(request: HttpRequest, actor: Actor, drawer: Drawer) -> HttpResponse:
+def _apply(request: HttpRequest, actor: Actor, drawer: GrantPanel) -> HttpResponse:
     """Apply the plan that was shown, if the form still says the same; a refusal is shown in place."""
     token = request.POST.get("token", "")
     if not drawer.form.is_ready or not token:
@@ -120,7 +120,7 @@ def _apply(request: HttpRequest, actor: Actor, drawer: Drawer) -> HttpResponse:
     return _show(request, actor, drawer, status=409)
 
 
-def _show(request: HttpRequest, actor: Actor, drawer: Drawer, status: int = 200) -> HttpResponse:
+def _show(request: HttpRequest, actor: Actor, drawer: GrantPanel, status: int = 200) -> HttpResponse:
     refusal = drawer.refusal
     _propose(actor, drawer)
     drawer.refusal = refusal or drawer.refusal
@@ -131,7 +131,7 @@ def _show(request: HttpRequest, actor: Actor, drawer: Drawer, status: int = 200)
     return render(request, f"frontend/granting/{part}.html", context, status=status)
 
 
-def _context(request: HttpRequest, actor: Actor, drawer: Drawer) -> dict[str, Any]:
+def _context(request: HttpRequest, actor: Actor, drawer: GrantPanel) -> dict[str, Any]:
     form, may, top = drawer.form, drawer.form.grantable, drawer.on.top
     context: dict[str, Any] = {
         "drawer": drawer,
@@ -152,7 +152,7 @@ def _context(request: HttpRequest, actor: Actor, drawer: Drawer) -> dict[str, An
     return context
 
 
-def _ask(request: HttpRequest, drawer: Drawer, step: Step) -> dict[str, Any]:
+def _ask(request: HttpRequest, drawer: GrantPanel, step: Step) -> dict[str, Any]:
     """What to ask somebody for, with a link that opens this form filled for them."""
     on, query = drawer.on.id, drawer.form.query()
     if step.change == "grant" and step.on is not None and step.privilege is not None:

@@ -7,13 +7,13 @@ import sqlite3
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
-from metalake.sqlite.write_queue import WRITE_TURNS, WriteTurn
+from metalake.sqlite.write_queue import WRITE_QUEUES, WriteQueue
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection whose transactions, which all write, hold the store's write turn from begin to end."""
 
-    _turn: WriteTurn | None = None
+    _turn: WriteQueue | None = None
     _patience: float | None = None
 
     def wait_at_most(self, seconds: float) -> None:
@@ -52,7 +52,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Raises OperationalError, as SQLite would, if others write for longer than this connection waits."""
         if self.is_in_memory_db():
             return
-        turn, seconds = WRITE_TURNS[str(self.settings_dict["NAME"])], self._patience
+        turn, seconds = WRITE_QUEUES[str(self.settings_dict["NAME"])], self._patience
         if seconds is None:
             seconds = float(self.settings_dict["OPTIONS"].get("timeout", 5))
         if not turn.take(seconds):

@@ -17,7 +17,7 @@ STINT = 0.02  # seconds for which the threads of one process may write before an
 LOOK = 0.003  # seconds between polls of the one thread of a process that waits for other processes
 
 
-class WriteTurn:
+class WriteQueue:
     """A FIFO lock for writing to a store: it goes to the thread that has waited longest."""
 
     def __init__(self, store: str) -> None:
@@ -121,12 +121,12 @@ class Processes:
         return self._file
 
 
-class WriteTurns(dict[str, WriteTurn]):
+class WriteQueues(dict[str, WriteQueue]):
     """The turns of a process by store."""
 
-    def __missing__(self, store: str) -> WriteTurn:
-        return self.setdefault(store, WriteTurn(store))  # another thread may have been faster
+    def __missing__(self, store: str) -> WriteQueue:
+        return self.setdefault(store, WriteQueue(store))  # another thread may have been faster
 
 
-WRITE_TURNS = WriteTurns()
-os.register_at_fork(after_in_child=WRITE_TURNS.clear)  # a child has none of the threads that hold the parent's turns
+WRITE_QUEUES = WriteQueues()
+os.register_at_fork(after_in_child=WRITE_QUEUES.clear)  # a child has none of the threads that hold the parent's turns

@@ -28,7 +28,7 @@ from metalake.errors import (
 from providers.deadline import require_time
 from providers.glue.settings import GlueSettings
 from providers.network.aws import Keys, Role, aws_client, regions
-from providers.network.response_budget import TooHeavy, places_returned
+from providers.network.response_budget import ResponseTooLarge, places_returned
 
 KINDS = ("catalog", "schema", "table", "partition")
 THROTTLED = frozenset(
@@ -128,7 +128,7 @@ def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
         raise _unavailable(f"AWS Glue cannot be reached ({type(failure).__name__}).") from None
     except (ProviderBusy, ProviderTimeout) as cut:  # its answer is not read to the end
         raise cut if _is_read(operation) else OutcomeUnknown(cut.message, kind="catalog") from None
-    except TooHeavy as heavy:
+    except ResponseTooLarge as heavy:
         raise _lost(f"The answer of AWS Glue to {operation} {heavy}.", operation, retryable=False) from None
     except aws.BotoCoreError as failure:
         raise _silence(failure, operation) from None

@@ -22,7 +22,7 @@ from providers.deadline import require_time
 from providers.hive.errors import ANSWERS_WHOLE, About, is_write, translated
 from providers.network.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
 from providers.network.metastores import CheckedSocket
-from providers.network.response_budget import Scale, places_returned
+from providers.network.response_budget import ResponseBudget, places_returned
 
 ANSWER_SECONDS = 25.0  # for one whole answer, even if its bytes keep coming
 MOST_ITEMS = 1_000_000
@@ -40,7 +40,7 @@ class BoundedSocket(CheckedSocket):
 
     def next_answer(self) -> None:
         self._until = time.monotonic() + ANSWER_SECONDS
-        self.scale = Scale(f"{self.host}:{self.port}")
+        self.scale = ResponseBudget(f"{self.host}:{self.port}")
 
     def read(self, size: int) -> bytes:
         seconds = self._until - time.monotonic()

@@ -34,7 +34,7 @@ from metalake.errors import (
     ProviderUnavailable,
     Unsupported,
 )
-from providers.network.response_budget import TooHeavy
+from providers.network.response_budget import ResponseTooLarge
 
 MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 LOCKS = (NoSuchLockException, NoSuchTxnException, TxnAbortedException)
@@ -130,7 +130,7 @@ def _unanswered(failure: Exception, method: str, where: str) -> MetalakeError:
         message = f"{where} did not answer {method} in time."
     elif code == TTransportException.END_OF_FILE:
         message = f"{where} ended the connection instead of answering {method}; if it always does, {IN_VAIN}."
-    elif isinstance(failure, TooHeavy):
+    elif isinstance(failure, ResponseTooLarge):
         message, retryable = f"The answer of {where} to {method} {failure}.", False
     elif isinstance(failure, OverflowError):
         longer = "a list or text that is longer than a million things or METALAKE_MAX_ANSWER"

@@ -36,7 +36,7 @@ from providers.deadline import require_time
 from providers.network import timed_sockets
 from providers.network.endpoints import CONNECT_SECONDS, READ_SECONDS, check_endpoint, connect, parse_endpoint
 from providers.network.identity import ROLE
-from providers.network.response_budget import PART, Scale, TooHeavy
+from providers.network.response_budget import PART, ResponseBudget, ResponseTooLarge
 
 SCHEMES = ("https", "http")
 CHUNK = 64 * 2**10
@@ -127,7 +127,7 @@ def aws_client(
 
     Raises Invalid for an unknown region or a malformed endpoint. Its calls raise botocore's exceptions, but Invalid for
     an address that the server does not connect to, ProviderUnavailable if no connection was made, ProviderTimeout if
-    the answer was not whole in time, TooHeavy, and ProviderBusy instead of a heavy answer. Without keys it is
+    the answer was not whole in time, ResponseTooLarge, and ProviderBusy instead of a heavy answer. Without keys it is
     anonymous, or has with `own_identity` what botocore's default chain finds, which may call this machine's metadata
     service. Reuse the client: it is safe to share between threads, and making one takes longer than a call.
     """
@@ -213,7 +213,7 @@ class CheckedSession(URLLib3Session):
             return self.send(request)
         except HTTPClientError as failure:
             refused = failure.kwargs.get("error")
-            if isinstance(refused, MetalakeError | TooHeavy):
+            if isinstance(refused, MetalakeError | ResponseTooLarge):
                 raise refused from None
             if monotonic() - began >= timed_sockets.ANSWER_SECONDS:
                 host = urlsplit(request.url).netloc
@@ -265,12 +265,12 @@ class _Bounded:
 
     def urlopen(self, *args: Any, **options: Any) -> Any:
         response = super().urlopen(*args, **options | {"redirect": False})  # type: ignore[misc]
-        response.stream = partial(_weighed, Scale(f"{self.host}:{self.port}"), response.stream)
+        response.stream = partial(_weighed, ResponseBudget(f"{self.host}:{self.port}"), response.stream)
         return response
 
 
-def _weighed(scale: Scale, stream: Callable[[int], Iterator[bytes]]) -> Iterator[bytes]:
-    """The body in chunks. Raises TooHeavy and ProviderBusy."""
+def _weighed(scale: ResponseBudget, stream: Callable[[int], Iterator[bytes]]) -> Iterator[bytes]:
+    """The body in chunks. Raises ResponseTooLarge and ProviderBusy."""
     for chunk in stream(CHUNK):
         scale.add(len(chunk) + PART * sum(map(chunk.count, BEGINNINGS)))
         yield chunk

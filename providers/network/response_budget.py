@@ -25,24 +25,24 @@ _places: dict[int, str] = {}  # the thread that holds a place -> the system that
 _thread = threading.local()  # `returns`: whether it is in a block after which its place is given back
 
 
-class TooHeavy(Exception):
+class ResponseTooLarge(Exception):
     """An answer that weighs more than METALAKE_MAX_ANSWER; its text ends the sentence that names it."""
 
     def __init__(self) -> None:
         super().__init__(f"weighs more than the {settings.METALAKE_MAX_ANSWER} bytes that METALAKE_MAX_ANSWER allows")
 
 
-class Scale:
+class ResponseBudget:
     """Weighs one answer of a system while it is read."""
 
     def __init__(self, system: str) -> None:
         self.system, self.weight, self.most = system, 0, settings.METALAKE_MAX_ANSWER
 
     def add(self, weight: int) -> None:
-        """Raises TooHeavy, and ProviderBusy if other heavy answers are read meanwhile."""
+        """Raises ResponseTooLarge, and ProviderBusy if other heavy answers are read meanwhile."""
         was_light, self.weight = self.weight <= LIGHT, self.weight + weight
         if self.weight > self.most:
-            raise TooHeavy
+            raise ResponseTooLarge
         if was_light and self.weight > LIGHT:
             _take_place(self.system)
 

@@ -17,7 +17,7 @@ from formats.iceberg.storage import Refused
 from metalake.errors import Invalid, ProviderUnavailable
 from providers.network.aws import Keys, Role, aws_client
 from providers.network.identity import ADVICE
-from providers.network.response_budget import TooHeavy, places_returned
+from providers.network.response_budget import ResponseTooLarge, places_returned
 
 ATTEMPTS = 3
 MOST_PAGES, PAGE = 50, 100  # of the listing of a folder, and objects of one
@@ -113,7 +113,7 @@ class S3Files:
             if code in REFUSED:
                 raise PermissionError from None
             raise Refused(f"HTTP status {code}" if code.isdigit() else code) from None
-        except TooHeavy as heavy:
+        except ResponseTooLarge as heavy:
             message = f"The storage's answer about {location} {heavy}."
             raise ProviderUnavailable(message, kind="storage", retryable=False) from None
         except (ParamValidationError, UnicodeEncodeError):

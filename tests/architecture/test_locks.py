@@ -23,10 +23,10 @@ HOLDS_NOTHING = {
     ("access/plans/plan.py", "_store"): "a new row of the caller's own",
     ("access/plans/apply.py", "_note"): "by its id, of the caller's own",
     ("catalogs/services/metalakes.py", "create_metalake"): "lies in nothing that could be renamed",
-    ("outside/mirror.py", "meet_leaves"): "the server's own, by ids",
-    ("outside/mirror_schemas.py", "meet_schemas"): "the server's own, by ids",
+    ("outside/mirror.py", "import_leaves"): "the server's own, by ids",
+    ("outside/mirror_schemas.py", "import_schemas"): "the server's own, by ids",
     ("outside/views.py", "_note_metadata"): "the server's own, by its id",
-    ("outside/reads.py", "_bury"): "the server's own, by its id",
+    ("outside/reads.py", "_remove_dropped"): "the server's own, by its id",
     ("outside/monitoring.py", "decide_all"): "operators' pages name writes by their ids",
     ("outside/intents.py", "_publish"): "by ids whose names the intent holds",
 }

@@ -174,11 +174,11 @@ class World:
 
 
 Heard = Iterator[tuple[str, str]]
-Surface = Callable[[World], Heard]
-SURFACES: dict[str, Surface] = {}
+Interface = Callable[[World], Heard]
+SURFACES: dict[str, Interface] = {}
 
 
-def surface(show: Surface) -> Surface:
+def surface(show: Interface) -> Interface:
     SURFACES[show.__name__] = show
     return show
 

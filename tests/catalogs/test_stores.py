@@ -15,7 +15,7 @@ from catalogs.models import Catalog
 from catalogs.stores import CatalogStore, SchemaStore, keeps_tables_here, storage_of, store_for
 from catalogs.table_stores import PartitionStore, TablePointers, TableStore
 from metalake.errors import Unsupported
-from metalake.interfaces import Surface
+from metalake.interfaces import Interface
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.models import Securable
@@ -86,7 +86,7 @@ def test_a_catalog_whose_provider_is_gone_is_asked_here_and_keeps_nothing(lake: 
 
 
 @pytest.mark.parametrize("surface", [CatalogStore, SchemaStore, TableStore, TablePointers, PartitionStore])
-def test_a_store_that_lacks_a_member_cannot_be_made(surface: type[Surface]) -> None:
+def test_a_store_that_lacks_a_member_cannot_be_made(surface: type[Interface]) -> None:
     for missing in surface.__abstractmethods__:
         members = dict.fromkeys(surface.__abstractmethods__ - {missing}, lambda *_: None)
         with pytest.raises(TypeError, match=missing):

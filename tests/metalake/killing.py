@@ -70,7 +70,7 @@ class Outcome:
 
 
 @dataclass
-class Asker:
+class SqlCaller:
     """One client and its connection, which it opens anew where it broke or the server says that it ends."""
 
     url: str
@@ -146,7 +146,7 @@ def ask_throughout(
     token = admin.call("POST", "tokens", body={"name": f"killing-{time.time_ns()}"})["token"]["secret"]
     outcome, over = Outcome(), threading.Event()
     tables = [f"t{time.time_ns()}_{number}" for number in range(writers)]
-    askers = [Asker(server.url, token, outcome, over) for _ in range(readers + writers)]
+    askers = [SqlCaller(server.url, token, outcome, over) for _ in range(readers + writers)]
     askers[0].send("POST", f"{ICEBERG}/namespaces", orjson.dumps({"namespace": ["kept"]}))
     for table in tables:
         made = askers[0].send(

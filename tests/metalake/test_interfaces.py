@@ -6,10 +6,10 @@ from abc import abstractmethod
 
 import pytest
 
-from metalake.interfaces import LARGEST, Surface
+from metalake.interfaces import LARGEST, Interface
 
 
-class Readable(Surface):
+class Readable(Interface):
     @abstractmethod
     def read(self) -> str: ...
 
@@ -29,8 +29,8 @@ def test_a_class_that_lacks_a_member_cannot_be_made() -> None:
 
 def test_an_interface_that_requires_too_much_is_refused() -> None:
     members = {f"verb_{number}": abstractmethod(lambda self: None) for number in range(LARGEST)}
-    type("Largest", (Surface,), members)
+    type("Largest", (Interface,), members)
     with pytest.raises(TypeError, match=f"requires {LARGEST + 1} members"):
-        type("TooLarge", (Surface,), members | {"one_more": abstractmethod(lambda self: None)})
+        type("TooLarge", (Interface,), members | {"one_more": abstractmethod(lambda self: None)})
     with pytest.raises(TypeError, match="divide it"):
         type("TooLargeWithItsParent", (Readable,), members)

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from metalake.leader_election import LEADER, Bell, Turn
+from metalake.leader_election import LEADER, Turn, WakeupPipe
 from tests.catalogs.racing import NATIVE, Client
 from tests.servers import REPOSITORY, MetalakeServer, StartMetalake, prepare
 from tests.shared import kill_group
@@ -80,7 +80,7 @@ def test_a_folder_that_takes_no_file_gives_no_turn(tmp_path: Path) -> None:
 
 
 def test_a_bell_is_heard_once_however_often_and_wherever_it_was_rung() -> None:
-    bell = Bell()
+    bell = WakeupPipe()
     assert not bell.wait(0)
     for _ in range(70_000):  # more than a pipe holds
         bell.ring()

@@ -99,7 +99,7 @@ def test_threads_of_one_process_do_not_share_a_place(shared: shared_memory.Board
 
 
 def test_notes_are_everybodys(fork: Callable[..., BaseProcess]) -> None:
-    notes, others = shared_memory.Notes("lines"), shared_memory.Notes("refusals")
+    notes, others = shared_memory.SharedDict("lines"), shared_memory.SharedDict("refusals")
     notes["a"] = {"failures": 1}
 
     def change() -> None:
@@ -116,7 +116,7 @@ def test_notes_are_everybodys(fork: Callable[..., BaseProcess]) -> None:
 
 
 def test_turns_are_one_after_the_other() -> None:
-    notes = shared_memory.Notes("counts")
+    notes = shared_memory.SharedDict("counts")
 
     def count() -> None:
         for _ in range(200):
@@ -132,7 +132,7 @@ def test_turns_are_one_after_the_other() -> None:
 
 
 def test_who_is_killed_in_a_turn_changed_nothing_and_blocks_nobody(fork: Callable[..., BaseProcess]) -> None:
-    notes = shared_memory.Notes("counts")
+    notes = shared_memory.SharedDict("counts")
     notes["a"] = notes["b"] = 0
 
     begun = []
@@ -152,7 +152,7 @@ def test_who_is_killed_in_a_turn_changed_nothing_and_blocks_nobody(fork: Callabl
 
 
 def test_kills_at_any_moment_leave_what_was_whole() -> None:
-    notes = shared_memory.Notes("pairs")
+    notes = shared_memory.SharedDict("pairs")
     notes["left"] = notes["right"] = 0
 
     def write() -> None:
@@ -173,7 +173,7 @@ def test_kills_at_any_moment_leave_what_was_whole() -> None:
 
 
 def test_a_turn_that_fails_changes_nothing() -> None:
-    notes = shared_memory.Notes("counts")
+    notes = shared_memory.SharedDict("counts")
     with pytest.raises(ZeroDivisionError), shared_memory.turn():
         notes["a"] = 1
         with shared_memory.turn():
@@ -197,7 +197,7 @@ def test_who_comes_takes_the_seat_of_one_that_went(fork: Callable[..., BaseProce
 
 def test_a_process_of_its_own_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_memory, "_board", shared_memory.Board())
-    places, notes = shared_memory.Places("calls", 1), shared_memory.Notes("lines")
+    places, notes = shared_memory.Places("calls", 1), shared_memory.SharedDict("lines")
     assert (places.take(), places.take(), shared_memory.folder()) == (0, None, None)
     notes["a"] = 1
     assert dict(notes) == {"a": 1}

@@ -253,14 +253,14 @@ def test_an_answer_on_its_way_while_the_catalog_is_altered_is_not_kept(
     sales: int, admin: Caller, other: World, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
     keep_for_a_day(admin)
-    meet, elsewhere = mirror.meet_leaves, [other]
+    meet, elsewhere = mirror.import_leaves, [other]
 
     def altered_meanwhile(*given: Any, **named: Any) -> Any:
         if elsewhere:
             point_to(admin, elsewhere.pop())
         return meet(*given, **named)
 
-    monkeypatch.setattr(mirror, "meet_leaves", altered_meanwhile)
+    monkeypatch.setattr(mirror, "import_leaves", altered_meanwhile)
     asked, verb = {"load": (SALES, "load_table"), "list": (f"{SCHEMAS}/shop/tables", "list_tables")}[question]
     assert admin.get(asked).status == 200
     assert not elsewhere

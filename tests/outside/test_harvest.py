@@ -1,4 +1,4 @@
-"""Listings that a job delivers: what is taken from them, and that they bury no more than the server's own walk."""
+"""Listings that a job delivers: what is taken from them, and that they remove no more than the server's own walk."""
 
 from __future__ import annotations
 

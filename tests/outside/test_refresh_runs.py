@@ -95,7 +95,7 @@ def test_each_answer_renews_the_lease(deep: Catalog, world: World, monkeypatch: 
         RefreshRun.objects.filter(state=RefreshRun.State.RUNNING).update(lease_until=timezone.now())
         return False
 
-    monkeypatch.setattr(listing_diff, "bury_if_gone", takes_long)
+    monkeypatch.setattr(listing_diff, "remove_if_dropped", takes_long)
     run = refresh.carry_on(refresh.begin(deep.pk, here=True).pk)
     assert run is not None and (run.state, run.dropped) == (RefreshRun.State.DONE, 0)
     assert run.lease_until > timezone.now() + timedelta(seconds=90)

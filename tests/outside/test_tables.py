@@ -20,7 +20,7 @@ from metalake.models import Securable
 from outside import mirror
 from outside import tables as external
 from outside.listing import describe
-from outside.mirror_schemas import meet_schemas
+from outside.mirror_schemas import import_schemas
 from outside.reads import LOOKS
 from providers.hive_like.parameters import formats_in
 from providers.remote_objects import Remote
@@ -188,10 +188,10 @@ def test_what_is_shown_is_told_without_definitions(
     catalogs.create_catalog(actor, "demo", "lake-of-glue", "relational", "glue", None, properties)
     catalog = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue"))
     provider, now = provider_at(catalog), timezone.now()
-    meet_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
+    import_schemas(catalog, provider, [Remote("flights", {}, version="1", kind=Kind.SCHEMA)], now)
     flights = lookup.find(actor.refreshed(), Address(metalake="demo", catalog="lake-of-glue", schema="flights"))
     met = [table("delays", **POINTED), table("airports"), table("half", table_type="ICEBERG")]
-    mirror.meet_leaves(Kind.TABLE, flights, [*met, Remote("listed", {})], now)
+    mirror.import_leaves(Kind.TABLE, flights, [*met, Remote("listed", {})], now)
     assert external._shown(flights, provider, iceberg) == expected
     Mirror.objects.filter(securable__parent_id=flights.id).exclude(wire_name="listed").update(definition={"broken": 1})
     assert external._shown(flights, provider, iceberg) == expected
@@ -208,7 +208,7 @@ def test_a_name_without_a_definition_is_asked_for_alone(flights: None, actor: Ac
     for number in range(others):
         world.put_table("flights", f"t{number:02}")
     known = [Remote(f"t{number:02}", {}) for number in range(others)]
-    mirror.meet_leaves(Kind.TABLE, schema, [*known, Remote("ghost", {})], timezone.now())
+    mirror.import_leaves(Kind.TABLE, schema, [*known, Remote("ghost", {})], timezone.now())
     describe(actor, schema, Kind.TABLE)
     listings, loads = world.calls("list_tables"), world.calls("load_table")
     describe(actor, schema, Kind.TABLE)

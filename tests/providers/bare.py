@@ -9,7 +9,7 @@ from typing import Any
 from metalake.kinds import Kind
 from providers.base import Offer
 from providers.remote_objects import Json, Levels, Remote
-from providers.stores import CannotTell, Ending, Outcome, Read
+from providers.stores import Ending, Outcome, OutcomeUnknowable, Read
 from tests.providers.flat import FlatMemoryProvider, FlatMemoryTables
 
 
@@ -32,7 +32,7 @@ class BareTables(FlatMemoryTables):
         return super().alter(schema, table, changes, version, expected)
 
     def is_marked(self, table: Remote, marker: str) -> bool:
-        raise CannotTell(f"{self.label} does not say who made table {table.name}.")
+        raise OutcomeUnknowable(f"{self.label} does not say who made table {table.name}.")
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         """An alteration is told by what it was to come to, where nobody has written to the table since."""

@@ -21,7 +21,7 @@ from metalake.errors import AlreadyExists, Conflict, Invalid, NotEmpty, NotFound
 from metalake.kinds import Kind
 from providers.base import Provider
 from providers.remote_objects import Levels, NewTable, Page, Remote
-from providers.stores import CannotTell, Outcome
+from providers.stores import Outcome, OutcomeUnknowable
 from tests.names import own_name
 from tests.parts import not_offered
 
@@ -290,7 +290,7 @@ class Behaviours:
         unmarked = self.make(provider, schema, "airlines")
         try:
             assert not provider.schemas.is_marked(plain, "41") and not provider.tables.is_marked(unmarked, "41")
-        except CannotTell as reason:
+        except OutcomeUnknowable as reason:
             not_offered(str(reason))
         shown = provider.schemas.show(plain.definition)
         ours = alter_schema(provider, plain, shown["properties"], marker="41")
@@ -321,7 +321,7 @@ class Behaviours:
         made = create(provider, schema, "delays", new, marker="42")
         try:
             assert told("create_table", "42") is Outcome.DONE
-        except CannotTell as reason:
+        except OutcomeUnknowable as reason:
             not_offered(str(reason))
         assert told("create_table", "43") is Outcome.OTHERS
         assert told("alter_table", "43") is Outcome.NOT_DONE

@@ -295,7 +295,7 @@ def meeting(schema: Located, number: int, sql: str) -> int:
         for place in range(number)
     ]
     with CaptureQueriesContext(connection) as statements:
-        mirror.meet_leaves(Kind.VIEW, schema, page, timezone.now())
+        mirror.import_leaves(Kind.VIEW, schema, page, timezone.now())
     return len(statements)
 
 

@@ -23,7 +23,7 @@ class DelegatedViews(ViewStore):
     pointers: ClassVar[DelegatedPointers] = DelegatedPointers()
     renames_with_changes = True
 
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+    def discover(self, actor: Actor, schema: Located, name: str) -> bool:
         return False
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:

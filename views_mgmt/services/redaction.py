@@ -30,7 +30,7 @@ def show_to(actor: Actor, metalake: Located, findings: Sequence[ViewFinding]) ->
     """Leave in these findings, which are not to be saved then, what the actor may be told."""
     if not findings or policy.permits(actor, operations.ALTER_METALAKE, metalake):
         return
-    sight = _Sight(actor, metalake)
+    sight = _Redactor(actor, metalake)
     reads = sight.reads_of(each.view_id for each in findings)
     wanted = {
         each.view_id: [sight.names_in(one, reads.get(each.view_id, {})) for one in each.dialects] for each in findings
@@ -43,7 +43,7 @@ def show_to(actor: Actor, metalake: Located, findings: Sequence[ViewFinding]) ->
         each.is_broken = any(dialect["problems"] or dialect["differences"] for dialect in each.dialects)
 
 
-class _Sight:
+class _Redactor:
     """What of the tables and views of a metalake an actor may load, with all that lies behind."""
 
     def __init__(self, actor: Actor, metalake: Located) -> None:

@@ -17,7 +17,7 @@ from catalogs.services import resolution
 from catalogs.services.alterations import require_enabled, resolve_masks
 from catalogs.services.commits import commit
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
-from catalogs.services.resolution import meet_home, read_or_namesake
+from catalogs.services.resolution import read_or_namesake, resolve_parent
 from catalogs.stores import store_for
 from formats.native.view_definition import ViewDefinition
 from formats.native.views import CreateViewRequest, RenameView, ReplaceView, altered
@@ -164,7 +164,7 @@ def _pointers_in(home: Located) -> PointerStore[ViewRecord, ViewDraft]:
 def _home(actor: Actor, address: Address, asks: Operation = operations.CREATE_VIEW) -> Located:
     """The schema in which a view is to be made. Raises Invalid for a name that no view can have."""
     check_new_name(address.leaf or "", Kind.VIEW)
-    return meet_home(actor, address, asks)
+    return resolve_parent(actor, address, asks)
 
 
 def alter_view(actor: Actor, address: Address, updates: Sequence[Any], since: int | None = None) -> ViewRecord:

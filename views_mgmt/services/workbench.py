@@ -27,7 +27,7 @@ from views_mgmt.services.lineage import Link
 from views_mgmt.services.sources import addresses_of
 from views_mgmt.services.views import load_view
 from views_mgmt.sql import process
-from views_mgmt.sql.process import Asker, Question
+from views_mgmt.sql.process import Question, SqlCaller
 from views_mgmt.stores import ViewRecord
 
 SPARK_QUERY_COLUMNS = "spark.query-column-names"  # a property of Iceberg views; Spark writes it
@@ -127,8 +127,8 @@ def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | 
     return Suggestion(replace(source, dialect=dialect, sql=translation.sql or ""), source.dialect, translation)
 
 
-def _asker(actor: Actor, record: ViewRecord) -> Asker:
-    return Asker(actor.name, record.view.metalake.id)
+def _asker(actor: Actor, record: ViewRecord) -> SqlCaller:
+    return SqlCaller(actor.name, record.view.metalake.id)
 
 
 def _readers_of(actor: Actor, view: Located, reads: Iterable[Read]) -> list[Link]:
@@ -164,7 +164,7 @@ def _names_of(each: Representation) -> tuple[str, str | None, str | None]:
 
 def _again(
     asked: Sequence[Question],
-    by: Asker,
+    by: SqlCaller,
     first: Sequence[Reading],
     known: Mapping[tuple[Source, str], Json],
     until: float,

@@ -43,7 +43,7 @@ SLOW = "It could not be read within {:g} s."
 NOT_REACHED = "It was not read: the SQL that was read before it took all there is of time or room."
 
 
-class Asker(NamedTuple):
+class SqlCaller(NamedTuple):
     """Who waits for what is read: a caller, and the id of the metalake that it is about. Each has a share."""
 
     caller: str
@@ -72,7 +72,7 @@ def deadline() -> float:
     return time.monotonic() + settings.METALAKE_SQL_TIMEOUT
 
 
-def readings(questions: Sequence[Question], by: Asker | None, until: float | None = None) -> list[Reading]:
+def readings(questions: Sequence[Question], by: SqlCaller | None, until: float | None = None) -> list[Reading]:
     """A reading for each question, with a problem where it did not end by `until`, a `deadline`; else by one from now.
 
     What nobody waits for, `by` None, yields to what people wait for. Raises TooManyRequests if SQL is read for the
@@ -95,7 +95,7 @@ def took_too_long(reading: Reading) -> bool:
     return any(problem.text == _slow() for problem in reading.problems)
 
 
-def translation(sql: str, dialect: str, into: str, by: Asker) -> Translation:
+def translation(sql: str, dialect: str, into: str, by: SqlCaller) -> Translation:
     """The query in another dialect. Raises as `readings`."""
     (answer,) = _ask([{"sql": sql, "dialect": dialect, "into": into}], by, deadline())
     if "problem" in answer:
@@ -103,7 +103,7 @@ def translation(sql: str, dialect: str, into: str, by: Asker) -> Translation:
     return Translation.from_json(answer)
 
 
-def _ask(questions: Sequence[Mapping[str, Any]], by: Asker | None, until: float) -> list[dict[str, Any]]:
+def _ask(questions: Sequence[Mapping[str, Any]], by: SqlCaller | None, until: float) -> list[dict[str, Any]]:
     """An answer for each question, or its problem. The shortest come first: a long one may take all the time."""
     if not questions:
         return []
@@ -165,7 +165,7 @@ def _whole(output: bytes | None) -> list[bytes]:
 
 
 @contextmanager
-def _place(by: Asker) -> Iterator[None]:
+def _place(by: SqlCaller) -> Iterator[None]:
     """A place among the processes of the whole server that read SQL, within the shares of who asks.
 
     Raises TooManyRequests for the caller's second one, ProviderBusy if none becomes free.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from access.explain.permissions import Sight
+from access.explain.permissions import Redactor
 from access.explain.queries import Place
 from access.explain.reach import access_to
 from access.explain.replay import Replay
@@ -129,7 +129,7 @@ def test_between_two_moments_who_reaches_an_object_stays_the_same(lively: Histor
             live(lively, rng)
         where = PLACES[seed % len(PLACES)]
         target = found(lively, where)
-        replay = Replay(Sight(lively.olga, lively.at(None), target), begin, end, 1000)
+        replay = Replay(Redactor(lively.olga, lively.at(None), target), begin, end, 1000)
         uses = [access_at(target, begin)]
         assert named(replay) == uses[0]
         times = [begin]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from access.explain.permissions import Sight
+from access.explain.permissions import Redactor
 from access.explain.queries import Place, Whom
 from access.explain.reach import access_to
 from access.explain.verdicts import Verdict
-from access.explain.ways import ALL, Narrowed, Row, Rows, Way, WaysPage, every_way, ways_in
+from access.explain.ways import ALL, AccessPath, AccessPathsPage, Narrowed, Row, Rows, every_way, ways_in
 from access.history.current import Now
 from authz import policy
 from authz.actor import Actor
@@ -43,7 +43,7 @@ TABLE = "lake.A:B.t"
 def rows_of(stored: Stored, line: Located, moment: float, narrowed: Narrowed = ALL) -> Rows:
     top = Located(nodes=line.nodes[:1])
     asker = Actor(0, "nobody", stored.policy)
-    return Rows(Sight(asker, Now(top), line), stored.policy, moment, narrowed, None)
+    return Rows(Redactor(asker, Now(top), line), stored.policy, moment, narrowed, None)
 
 
 def is_yes(row: Row, privilege: Privilege) -> bool:
@@ -157,11 +157,11 @@ def crowd(world: World) -> World:
     return world
 
 
-def seen(actor: Actor, where: str = TABLE, **narrowed: Any) -> WaysPage:
+def seen(actor: Actor, where: str = TABLE, **narrowed: Any) -> AccessPathsPage:
     return ways_in(actor, "acme", Place(kind_at(where), where), narrowed=Narrowed(**narrowed))
 
 
-def line(way: Way) -> tuple[Any, ...]:
+def line(way: AccessPath) -> tuple[Any, ...]:
     who, through, role = (named and named.name for named in (way.user, way.group, way.role))
     return (
         who,
@@ -216,7 +216,7 @@ def test_a_denied_traversal_breaks_the_chain_where_it_is_denied(crowd: World) ->
 def test_a_list_is_narrowed(crowd: World) -> None:
     whole = seen(crowd.olga).ways
 
-    def narrowed(**how: Any) -> list[Way]:
+    def narrowed(**how: Any) -> list[AccessPath]:
         return seen(crowd.olga, **how).ways
 
     assert narrowed(effect=Effect.DENY) == whole[:1]

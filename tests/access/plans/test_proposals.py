@@ -225,7 +225,7 @@ def test_a_name_that_is_taken_is_passed_over_and_said(world: World) -> None:
     assert proposal.reason.endswith("; there is a role lake_A_reader, for something or somebody else.")
 
 
-# Notes and the way
+# SharedDict and the way
 
 
 def test_each_person_and_privilege_has_a_note(world: World) -> None:

@@ -11,7 +11,7 @@ from metalake.kinds import CatalogType, Kind
 from providers.base import Offer, Provider, Storage
 from providers.iceberg.provider import IcebergProvider
 from providers.remote_objects import Levels, Page, Remote
-from providers.stores import CannotTell, Ending, Read, RemoteStore
+from providers.stores import Ending, OutcomeUnknowable, Read, RemoteStore
 from tests.providers.half import HalfMemoryProvider
 
 
@@ -26,7 +26,7 @@ class RemoteGadgets(RemoteStore):
         return self._read(path)
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        raise CannotTell("Nothing is written to a shelf.")
+        raise OutcomeUnknowable("Nothing is written to a shelf.")
 
     def _folder(self, schema: Levels) -> Path:
         return Path(self.provider.properties["shelf"], *schema)

@@ -28,7 +28,7 @@ class GadgetStore(LeafStore):
 class ManagedGadgets(GadgetStore):
     """The row is the gadget."""
 
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+    def discover(self, actor: Actor, schema: Located, name: str) -> bool:
         return False
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool) -> LeafListing:
@@ -63,19 +63,19 @@ class Stamps(ManagedGadgets):
 class OutsideGadgets(GadgetStore):
     """The file on the shelf is the gadget; its row has what is granted on it."""
 
-    def meet(self, actor: Actor, schema: Located, name: str) -> bool:
+    def discover(self, actor: Actor, schema: Located, name: str) -> bool:
         asked_at = timezone.now()
         try:
             there = self._load(actor, schema, name)
         except NotFound:
             return False
-        mirror.meet_leaves(Kind.GADGET, schema, [there], asked_at)
+        mirror.import_leaves(Kind.GADGET, schema, [there], asked_at)
         return True
 
     def listing(self, actor: Actor, schema: Located, *, refresh: bool) -> LeafListing:
         names, asked_at = set[str](), timezone.now()
         for page in pages(actor, schema, provider_at(schema), "list_gadgets", schema=levels_of(schema)):
-            mirror.meet_leaves(Kind.GADGET, schema, page, asked_at)
+            mirror.import_leaves(Kind.GADGET, schema, page, asked_at)
             names |= mirror.names_of([Kind.GADGET], page)
         return LeafListing(names, asked_at)
 

@@ -18,7 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
 from metalake.sqlite import base, write_queue
-from metalake.sqlite.write_queue import Processes, WriteTurn
+from metalake.sqlite.write_queue import Processes, WriteQueue
 from tests.waiting import eventually
 
 WAIT = 0.3  # seconds that a transaction of these tests waits
@@ -208,7 +208,7 @@ def test_threads_write_one_after_the_other_until_another_process_may(
 ) -> None:
     monkeypatch.setattr(write_queue, "STINT", stint)
     store, served = tmp_path / "store", list[str]()
-    turn = WriteTurn(str(store))
+    turn = WriteQueue(str(store))
     assert turn.take(0)
 
     def write() -> None:
@@ -232,7 +232,7 @@ def test_threads_write_one_after_the_other_until_another_process_may(
 
 
 def test_who_gives_up_waiting_for_another_process_leaves_the_turn_to_others(tmp_path: Path) -> None:
-    turn = WriteTurn(str(tmp_path / "store"))
+    turn = WriteQueue(str(tmp_path / "store"))
     with another_process(tmp_path / "store") as other:
         tell(other, "take")
         assert has_it(other)
@@ -251,7 +251,7 @@ def test_where_no_file_can_be_locked_threads_take_turns_all_the_same(
 
     if fails == "lock":
         monkeypatch.setattr(fcntl, "lockf", refuse)
-    turn = WriteTurn(str(tmp_path / ("store" if fails == "lock" else "missing/store")))
+    turn = WriteQueue(str(tmp_path / ("store" if fails == "lock" else "missing/store")))
     for _ in range(2):
         assert turn.take(1)
         assert not turn.take(0.01)

@@ -299,7 +299,7 @@ def test_a_file_of_unknown_length_is_refused(length: bytes) -> None:
 
 def test_a_place_is_taken_where_it_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="outside of places_returned"):
-        response_budget.Scale("airport:9083").add(response_budget.LIGHT + 1)
+        response_budget.ResponseBudget("airport:9083").add(response_budget.LIGHT + 1)
     monkeypatch.setattr(response_budget, "LIGHT", 10)
     text = b"\x0c\x00\x00\x0b\x00\x01" + number(7) + b"default\x00\x00"
     with serving(tells(reply("get_database", text))) as port:

@@ -99,7 +99,7 @@ def test_one_member_s_checks_leave_others_theirs(delays: None, admin: Caller, mi
         give("mia", kind, name, f"use_{kind}")
     give("mia", Kind.VIEW, "flights.nyc.delays", "select_view")
     metalake = Metalake.objects.get(name="demo").pk
-    with process._place(process.Asker("admin", metalake)):
+    with process._place(process.SqlCaller("admin", metalake)):
         for refused in (admin.send("POST", f"{VIEW}/check"), suggest(admin, dialect="hive")):
             assert (refused.status, refused.headers["Retry-After"]) == (429, "1") and "Try again" in refused.message
         assert list(check(mia)) == ["spark", "Trino", "flink"] and suggest(mia, dialect="hive").status == 200

@@ -18,11 +18,11 @@ from metalake.blocking import BeginAgain, short_reads
 from metalake.errors import ProviderBusy, TooManyRequests
 from tests.waiting import eventually
 from views_mgmt.sql import process, program
-from views_mgmt.sql.process import Asker, Question, readings, translation
+from views_mgmt.sql.process import Question, SqlCaller, readings, translation
 
 WRITE_ENDLESS = '"SELECT a FROM t UNION ALL " * 8000 + "SELECT 1"'
 ENDLESS: str = eval(WRITE_ENDLESS)  # takes minutes, and has too few words to be refused
-ANN, BEN, CAT, DAN = (Asker(name, metalake) for name, metalake in [("ann", 1), ("ben", 1), ("cat", 1), ("dan", 2)])
+ANN, BEN, CAT, DAN = (SqlCaller(name, metalake) for name, metalake in [("ann", 1), ("ben", 1), ("cat", 1), ("dan", 2)])
 PLAIN = Question("SELECT * FROM t", "trino", "lake", "shop", {Source("lake", "shop", "t"): {"id": "long"}})
 
 
@@ -122,14 +122,14 @@ def test_a_caller_and_a_metalake_have_their_shares(monkeypatch: pytest.MonkeyPat
             readings([PLAIN], ANN)
         assert second.value.retry_after == 1
         with pytest.raises(TooManyRequests):
-            readings([PLAIN], Asker("ann", 2))
+            readings([PLAIN], SqlCaller("ann", 2))
         assert readings([PLAIN], BEN)[0].columns
         with process._place(BEN):
             with pytest.raises(ProviderBusy, match="Try again"):
                 readings([PLAIN], CAT)
             assert readings([PLAIN], DAN)[0].columns, "the last place is never that metalake's"
             with process._place(DAN), pytest.raises(ProviderBusy):
-                readings([PLAIN], Asker("eve", 3))
+                readings([PLAIN], SqlCaller("eve", 3))
     assert readings([PLAIN], ANN)[0].columns  # nothing of the refusals is left
 
 
@@ -140,7 +140,7 @@ def test_few_of_a_metalake_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         waits = threads.submit(readings, [PLAIN], CAT)
         assert eventually(lambda: process.CALLERS._value == 1)
         with pytest.raises(ProviderBusy):
-            readings([PLAIN], Asker("eve", 1))
+            readings([PLAIN], SqlCaller("eve", 1))
         assert not waits.done() and readings([PLAIN], DAN)[0].columns
     assert waits.result()[0].columns
 
@@ -173,9 +173,9 @@ ASKS = f"""
 import os, socket
 os.environ["DJANGO_SETTINGS_MODULE"] = "metalake.settings"
 import django; django.setup()
-from views_mgmt.sql.process import Asker, Question, readings
+from views_mgmt.sql.process import SqlCaller, Question, readings
 listener = socket.create_server(("127.0.0.1", 0))
-readings([Question({WRITE_ENDLESS}, "trino")], Asker("ann", 1))
+readings([Question({WRITE_ENDLESS}, "trino")], SqlCaller("ann", 1))
 """
 
 
