@@ -82,7 +82,7 @@ def test_a_catalog_that_goes_as_its_turn_comes(
 
     def begin(catalog_id: int, *rest: Any, **more: Any) -> RefreshRun:
         if catalog_id == scheduled.pk:
-            metalakes.drop_metalake(actor, "other", force=True)
+            metalakes.drop_metalake(actor.refreshed(), "other", force=True)
         return real(catalog_id, *rest, **more)
 
     monkeypatch.setattr(refresh, "begin", begin)

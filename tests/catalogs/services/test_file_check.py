@@ -66,7 +66,7 @@ def test_a_start_names_the_folders_that_are_missing(folder: Path) -> None:
     assert list(missing_warehouses()) == []
     folder.rename(folder.with_name("moved"))
     (told,) = missing_folders()
-    assert told.startswith("The tables of demo.store lie in ")
+    assert told.startswith("The tables of demo.store are in ")
     folder.symlink_to(folder.with_name("moved"))
     assert list(missing_warehouses()) == []
     assert "Every table and view can be read." in checked()
