@@ -273,7 +273,7 @@ class ManagedPointers(RowPointers[TableRecord, TableDraft], TablePointers):
         return replace(fresh, metadata_location=commit.new.location)
 
     def stage(self, actor: Actor, address: Address, home: Located, draft: TableDraft) -> TableRecord:
-        """Staging leaves nothing but empty local folders, to which the client writes before it commits."""
+        """Staging only creates empty local folders, which the client writes to before it commits."""
         files, metadata, fresh = self.drafted(actor, address, home, draft)
         claims.require_claimable(actor, files.claims(metadata), home, fresh=fresh)
         files.make_folders(*effective_locations(metadata))
@@ -296,7 +296,7 @@ def _hold(commits: Sequence[PreparedCommit[Any]]) -> None:
 
 
 def move_pointer(actor: Actor, model: type[Tabular], fresh: Located, current: Pointed, new: NewState) -> None:
-    """Point an object to its new metadata; the caller writes what its row repeats of that.
+    """Compare-and-swap an object's metadata pointer; the caller updates the copied columns of its row.
 
     The caller has locked the object, and the catalog's claims if the new metadata names a new place. Raises Raced
     unless `fresh` is the object that was read and points to the same file still, or if the vacuum removed the new file
@@ -306,7 +306,7 @@ def move_pointer(actor: Actor, model: type[Tabular], fresh: Located, current: Po
     is_same = fresh.id == current.published.id
     if not is_same or not update_rows(_moved(model._meta.db_table), [new.location, fresh.id, was]):
         raise Raced
-    # Under the row lock that the vacuum takes too: this process may have paused for days since it wrote the file.
+    # Under the row lock that the vacuum also takes: this process may have been paused for days since writing the file.
     if not new.files.is_there(new.location):
         raise Raced
     claims.move(actor, new.files, fresh, new.files.claims(new.metadata))
@@ -327,7 +327,7 @@ def adds_places(commit: PreparedCommit[Any]) -> bool:
 
 
 def _forget_old_files(own_files: MetadataFiles, base: Json, metadata: Json) -> None:
-    """Delete the metadata files that are no longer in the log, if the table's properties say so; never data files."""
+    """Delete the metadata files no longer in the log, if the table's properties enable it; never data files."""
     if metadata.get("properties", {}).get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return
     logged = logged_files(metadata)
@@ -345,6 +345,6 @@ def _uuid_of(metadata: Json, kind: Kind) -> UUID:
 
 
 def listed_comment(metadata: Json) -> str | None:
-    """The beginning of a table's comment, which its row repeats so that a list of tables reads no metadata files."""
+    """The start of a table's comment, copied to its row so that listing tables reads no metadata files."""
     comment = (metadata.get("properties") or {}).get("comment")
     return str(comment).replace("\x00", "")[:LISTED_COMMENT] if comment else None

@@ -61,10 +61,10 @@ class ManagedSchemas(SchemaStore):
     def create(
         self, actor: Actor, address: Address, catalog: Located, comment: str | None, properties: dict[str, str]
     ) -> SchemaRecord:
-        """Make the schema with its missing parents, in one transaction.
+        """Create the schema with its missing parents, in one transaction.
 
-        It takes eight statements at any depth: who calls, policy with catalog, chain, two inserts, audit, history,
-        outbox; with row locks as many, since one insert is for several tables there (metalake.bulk_insert).
+        It takes eight statements at any depth: caller, policy with catalog, chain, two inserts, audit, history,
+        outbox; with row locks also eight, since one insert then covers several tables (metalake.bulk_insert).
         """
         place = address.of_catalog()
         parent = partial(_parent_of_new, address=address, properties=properties)
@@ -88,7 +88,7 @@ class ManagedSchemas(SchemaStore):
 
 
 def _parent_of_new(actor: Actor, catalog: Located, *, address: Address, properties: dict[str, str]) -> Locks:
-    """The container that a new schema is made in, which may be the catalog. Raises what forbids to make it."""
+    """The container of a new schema, which may be the catalog. Raises if the schema may not be created."""
     schema_paths.require_reach(actor, catalog)
     places.require_choice(actor, catalog, {}, properties)
     return [(schema_paths.may_create(actor, catalog, address.schema or "").parent, Lock.HANGS)]

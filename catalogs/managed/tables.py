@@ -29,12 +29,12 @@ from metalake.errors import Unsupported
 from metalake.events import follow_up, gone, record
 from metalake.lineage import Address, Located
 
-SMALL = 32 * 1024  # bytes of metadata whose translation is remembered
+SMALL = 32 * 1024  # bytes of metadata; the translation of anything up to this is cached
 
 
 @lru_cache(maxsize=256)
 def _parts_of(content: bytes) -> dict[str, Any]:
-    """The native wire's JSON of a metadata file, remembered: a table is loaded more often than changed."""
+    """The native API's JSON of a metadata file, cached: a table is loaded more often than changed."""
     return from_iceberg(metadata_json.parse_metadata(content))
 
 
@@ -58,7 +58,7 @@ class ManagedTables(TableStore):
     def parts(self, record: TableRecord) -> dict[str, Any]:
         if len(record.content) <= SMALL:
             return dict(_parts_of(record.content))
-        may_block()  # parsing what is larger takes milliseconds
+        may_block()  # parsing larger metadata takes milliseconds
         return from_iceberg(record.metadata)
 
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:

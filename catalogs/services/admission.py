@@ -1,7 +1,7 @@
-"""Refusals that depend on the path and the caller only, checked before the body of a request is read.
+"""Authorize a request by path and caller only, before its body is read.
 
-This grants nothing: the service checks everything again in its transaction, and a refusal here is the one that it would
-give. If the body decides which of two rights is needed, either is enough here.
+This grants nothing: the service checks again in its transaction and would raise the same error. If the body decides
+which of two rights is needed, either is enough here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def admit(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
 
 
 def admit_to(actor: Actor, asked: str, ident: Address) -> None:
-    """As `admit`, for the object of an address, or an object to be made below it. Not for use in a transaction."""
+    """As `admit`, for the object at an address or one to be created below it. Do not call in a transaction."""
     _FURTHER.get(asked, _require)(actor, asked, ident)
 
 
@@ -61,7 +61,7 @@ def _create(actor: Actor, asked: str, ident: Address) -> None:
 
 
 def _commit(actor: Actor, asked: str, ident: Address) -> None:
-    """Check the right to commit to the table or to create it: the requirements in the body say which is meant."""
+    """Check the right to commit to the table or to create it: the requirements in the body decide which."""
     try:
         _require(actor, asked, ident)
     except Forbidden:
@@ -90,13 +90,13 @@ _FURTHER: dict[str, Callable[[Actor, str, Address], None]] = {
 
 
 def admit_with(asked: str, check: Callable[[Actor, str, Address], None]) -> None:
-    """Register how an operation of another app is checked, given the actor, the operation and the address."""
+    """Register the check of another app's operation; it gets the actor, the operation and the address."""
     _FURTHER[asked] = check
 
 
 def _admit_to_people(actor: Actor, asked: str, names: Mapping[str, str]) -> None:
     top = enter(actor, names["metalake"])
-    # The users of a group are changed by either right (docs/authorization.md, rule 9).
+    # Either right allows changing the users of a group (docs/authorization.md, rule 9).
     if "group" in names and policy.permits(actor, operations.ASSIGN_ROLES, top):
         return
     policy.require(actor, OPERATIONS[asked], top)

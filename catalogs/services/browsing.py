@@ -1,4 +1,4 @@
-"""Walk the tree of objects by id, level by level; built on the services of the wires."""
+"""Browse the object tree by id, level by level; built on the services of both APIs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _SHOWN = (*Node._fields, "listed_comment", "owner_user__username", "owner_group_
 
 @dataclass(frozen=True)
 class Child:
-    """One object of a level. With `is_path`, the actor may know only its name: it is the way to an object below.
+    """One object of a level. With `is_path`, the actor may see only its name, as the path to an object below.
 
-    `grants` counts those on the object itself that the actor may read. `comment` is what our store has: nothing of
-    an outside object that was only listed so far, nor of a table last changed before rows repeated comments.
+    `grants` counts those on the object itself that the actor may read. `comment` is the stored copy: empty for an
+    outside object that was only listed so far, and for a table last changed before rows had a copy of the comment.
     """
 
     node: Node
@@ -63,7 +63,7 @@ class Child:
 
     @property
     def opens(self) -> bool:
-        """Whether other objects can lie in it."""
+        """Whether it can contain other objects."""
         return self.kind in CONTAINERS
 
 
@@ -102,7 +102,7 @@ def _is_shown(target: Located) -> bool:
 
 
 def top_level(actor: Actor, after: str | None = None) -> Level:
-    """The metalakes of the actor."""
+    """The metalakes that the actor may load."""
     rows, following = _page(list_metalakes(actor), Kind.METALAKE, after)
     return Level(_children(actor, None, rows), following)
 
@@ -120,9 +120,9 @@ def level_below(actor: Actor, target: Located, kind: str | None = None, after: s
 
 
 def child_alone(actor: Actor, parent: Located | None, child_id: int) -> Level:
-    """The part of a level that has only this object, a metalake if there is no parent.
+    """A level with only this object, a metalake if there is no parent.
 
-    Raises NotFound if the actor does not see it, or it lies elsewhere.
+    Raises NotFound if the actor does not see it, or it has another parent.
     """
     child = locate(actor, child_id)
     if child.nodes[:-1] != (parent.nodes if parent else ()):
@@ -144,7 +144,7 @@ def _page(rows: QuerySet, kind: Kind, after: str | None) -> tuple[list[_Row], Ne
 def _rows_below(
     actor: Actor, target: Located, kind: str | None, after: str | None, most: int
 ) -> tuple[list[_Row], Next | None]:
-    """A page of `most` objects of what lies in a catalog or schema, or of a metalake's top leaves, and what follows."""
+    """A page of `most` objects in a catalog or schema, or of a metalake's top leaves, and where the next begins."""
     kinds = _kinds_below(target)
     names: list[tuple[Kind, str]] = []
     following = None
@@ -175,7 +175,7 @@ def _names_of(actor: Actor, target: Located, kind: Kind, after: str | None, limi
 
 
 def _rows_of(target: Located, names: Sequence[tuple[Kind, str]]) -> list[_Row]:
-    """The children of these kinds and names, in that order; without those that were removed in between."""
+    """The children of these kinds and names, in that order; without those removed meanwhile."""
     if not names:
         return []
     wanted = Q()
@@ -188,12 +188,12 @@ def _rows_of(target: Located, names: Sequence[tuple[Kind, str]]) -> list[_Row]:
 
 
 def _read(rows: QuerySet, *more: str) -> list[_Row]:
-    # SQLite makes the text "null" of JSON's null. What engines note in the comment of a view's entry is their own.
+    # SQLite returns JSON null as the text "null". Engines use the comment of a view's entry for their own notes.
     outside = NullIf(KeyTextTransform("comment", "mirror__definition"), Value("null", TextField()))
     of_iceberg = Coalesce(outside, NullIf("comment", Value("", TextField())), KeyTextTransform("comment", "properties"))
     comment = Case(
         When(kind=Kind.VIEW, then="comment"),
-        When(kind=Kind.SCHEMA, then=of_iceberg),  # whose wire has it among a namespace's properties
+        When(kind=Kind.SCHEMA, then=of_iceberg),  # Iceberg REST has it in the namespace properties
         default=Coalesce(outside, "comment"),
     )
     values = rows.annotate(listed_comment=comment).values_list(*_SHOWN, *more)
@@ -201,7 +201,7 @@ def _read(rows: QuerySet, *more: str) -> list[_Row]:
 
 
 def _children(actor: Actor, above: Located | None, rows: Sequence[_Row]) -> tuple[Child, ...]:
-    """The rows as the actor may know them."""
+    """The rows, reduced to what the actor may see."""
     rights = rights_on_each(actor, above, [row.node for row in rows])
     grants = count_own_grants(actor, rights) if rights else {}
 

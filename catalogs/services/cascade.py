@@ -1,7 +1,7 @@
 """Delete an object and all below it, with all rows that refer to them.
 
-The referring rows are derived from the foreign keys of the models, so that an app that adds a kind, or rows that refer
-to securables, need not register them and cannot be forgotten here.
+The referring rows are derived from the foreign keys of the models, so an app that adds a kind, or rows that refer
+to securables, has nothing to register.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _BEFORE: list[tuple[Kind, Callable[[QuerySet], None]]] = []
 
 
 def before_removal(kind: Kind, call: Callable[[QuerySet], None]) -> None:
-    """Call this with the ids of what is about to be deleted, objects of the kind perhaps among them.
+    """Register a hook that gets the ids about to be deleted, which may include objects of the kind.
 
-    It is called in the transaction that deletes them: for rows that outlive their object.
+    It runs in the deleting transaction, for rows that outlive their object.
     """
     _BEFORE.append((kind, call))
 

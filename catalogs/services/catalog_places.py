@@ -61,7 +61,7 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
                     continue
                 if not systems.may_share_places(system, row, provider, other, their_provider):
                     raise refusal
-    # After the catalogs are compared: a catalog dropped in between has reserved its places by now.
+    # After comparing the catalogs: one dropped in the meantime has reserved its places by now.
     added = [location for location in mine if not any(is_under(location, place) for place in before)]
     real_places = [canonical(real_path(location)) for location in added]
     every = list(dict.fromkeys([*added, *real_places]))

@@ -1,4 +1,4 @@
-"""The children of a container that an actor may see, in one statement of fixed text, as hot reads need it."""
+"""List the children of a container that an actor may see, in one SQL statement of fixed text for hot reads."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _STATEMENT = (
 def children_shown(
     actor: Actor, container: Located, kind: Kind, showing: Showing, after: str | None, limit: int | None
 ) -> Rows:
-    """The ids and names of the children of one kind that are shown, by name; after `after`, at most `limit`.
+    """The ids and names of the visible children of one kind, by name; after `after`, at most `limit`.
 
-    Raises BeginAgain for more than a short read takes.
+    Raises BeginAgain if a short read cannot return them.
     """
     if (condition := filters.condition_of(actor, showing)) is not None:
         return _children_where(container, kind, condition, after, limit)
@@ -35,9 +35,9 @@ def children_shown(
 
 
 def schemas_shown(actor: Actor, parent: Located, after: str | None, limit: int | None) -> Rows:
-    """The same for the schemas directly below a catalog or schema, the ways to those that the actor may load included.
+    """The same for schemas directly below a catalog or schema, including parents of schemas that the actor may load.
 
-    One statement, too, unless a DENY or many grants take more.
+    Also one statement, unless a DENY or many grants require more.
     """
     showing = policy.shows_schemas(actor, parent)
     if showing.is_all or showing.is_none:

@@ -1,4 +1,4 @@
-"""Test the connection that a catalog would have after a registration or an alteration; nothing is stored."""
+"""Dry run of a catalog's connection before it is registered or altered; nothing is stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_connection(
 def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: Alteration) -> None:
     """Test the connection that a catalog would have after an alteration.
 
-    Needs the right to alter the catalog, since its secrets are sent to wherever the altered properties point.
+    Needs the right to alter the catalog, since its secrets go wherever the altered properties point.
     """
     altered, metalake_id = altered_provider(actor, metalake, name, alteration)
     run_trial(altered, metalake_id, altered.test_connection)
@@ -39,4 +39,4 @@ def test_altered_connection(actor: Actor, metalake: str, name: str, alteration: 
     with transaction.atomic():
         row = row_of(Catalog, find(actor, Address(metalake=metalake, catalog=name)))
         catalog_places.claim_again(actor, row, row.properties, altered.properties, system)
-        transaction.set_rollback(True)  # claims are only tried here; the alteration itself makes them
+        transaction.set_rollback(True)  # dry run: the alteration itself makes the claims

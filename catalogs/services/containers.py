@@ -1,4 +1,4 @@
-"""What enabling and dropping a metalake and a catalog have in common."""
+"""Enable, disable and drop metalakes and catalogs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _set_enabled(write: Write, enabled: bool) -> None:
 def drop(actor: Actor, address: Address, *, force: bool) -> bool:
     """Drop a container; False if there is none that the caller may see. Without force it must be disabled and empty.
 
-    Raises InUse while a write to an outside system is under way in it, even with `force`: it could not be ended.
+    Raises InUse while a write to an outside system is pending in it, even with `force`: it could never complete.
     """
     target = Target(address, OPERATIONS[f"drop_{address.kind}"], Lock.MOVES, while_disabled=True)
     try:

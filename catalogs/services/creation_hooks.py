@@ -1,4 +1,4 @@
-"""What other apps say of who makes something in a container, or moves it there."""
+"""Hooks by which other apps can refuse creating an object in a container or moving it there."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _checks: list[Callable[[Actor, Located], None]] = []
 
 
 def check_home_with(check: Callable[[Actor, Located], None]) -> None:
-    """Register a function that raises if the actor, who has the right, still makes and moves nothing there.
+    """Register a check that raises if the actor, despite having the right, may not create or move anything there.
 
-    Hot paths call it: it makes no statement unless it must.
+    It runs on hot paths, so it should avoid queries.
     """
     if check not in _checks:
         _checks.append(check)
 
 
 def check_home(actor: Actor, home: Located) -> None:
-    """Raise what the checks raise for a table, view or schema that is to be made below `home`, or moved there."""
+    """Run the checks for a table, view or schema to be created in or moved to `home`; raises what they raise."""
     for check in _checks:
         check(actor, home)

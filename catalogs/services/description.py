@@ -1,4 +1,4 @@
-"""Describe one object for people; built on the services of the wires."""
+"""Describe one object for display; built on the services of both APIs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Description:
     """One object with masked secrets; `details` are labelled values, `notice` says why a part of it is missing.
 
     `metadata` is that of an Iceberg table, None for one in another format or that cannot be read.
-    With `is_path`, the actor may know only its name, as the way to an object below or to drop it; `shown_by` is then
-    the privilege that shows the rest.
+    With `is_path`, the actor may see only its name, as the path to an object below or to drop it; `shown_by` is then
+    the privilege that reveals the rest.
     """
 
     comment: str = ""
@@ -50,7 +50,7 @@ class Description:
 
 
 def describe(actor: Actor, target: Located) -> Description:
-    """All that the actor may know of a located object. Raises NotInUse if its metalake or catalog is disabled."""
+    """Everything the actor may see of a located object. Raises NotInUse if its metalake or catalog is disabled."""
     if not policy.uses(actor, operations.load_of(target.kind), target):
         rights = KINDS[target.kind].rights
         return Description(is_path=True, shown_by=rights.load[0] if rights else Privilege.USE_SCHEMA)
@@ -92,7 +92,7 @@ def _describe_catalog(target: Located) -> Description:
 
 
 def _describe_schema(actor: Actor, target: Located) -> Description:
-    """The description of a schema by its store or, if its system does not answer, from the row alone."""
+    """Describe a schema from its store, falling back to the row if its system is unavailable."""
     details = (("Full name", target.path.logical()),)
     try:
         row = load_located_schema(actor, target, target.address).row
@@ -108,7 +108,7 @@ def _in_use(target: Located) -> tuple[tuple[str, str], ...]:
 
 
 def _describe_leaf(actor: Actor, target: Located) -> Description:
-    """The description of a leaf by its store or, if it cannot be read, from the row alone."""
+    """Describe a leaf from its store, falling back to the row if it cannot be read."""
     try:
         leaf, shown = describe_leaf(actor, target.address)
     except (ProviderUnavailable, Unsupported) as failure:
@@ -120,7 +120,7 @@ def _describe_leaf(actor: Actor, target: Located) -> Description:
 
 
 def _row(target: Located, model: type[Row]) -> Row:
-    """The row with its owner. Raises NotFound if it was removed in between."""
+    """The row with its owner. Raises NotFound if it was removed meanwhile."""
     row = model.objects.select_related("owner_user", "owner_group").filter(pk=target.id).first()
     if row is None:
         raise target.missing()

@@ -38,9 +38,9 @@ def full_name(catalog: Catalog) -> str:
 
 
 def managed_catalogs(metalake: str | None = None, name: str | None = None) -> Iterator[Catalog]:
-    """The catalogs with managed tables, in order of name; no secret is opened.
+    """The catalogs with managed tables, by name; no secret is decrypted.
 
-    Catalogs whose provider is not installed any more are left out, so that they do not keep a server from starting.
+    Skips catalogs whose provider is no longer installed, so that they cannot prevent a server from starting.
     """
     wanted = {key: value for key, value in (("parent__name", metalake), ("name", name)) if value}
     for row in Catalog.objects.filter(**wanted).select_related("parent").order_by("parent__name", "name"):

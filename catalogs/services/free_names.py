@@ -1,6 +1,6 @@
-"""Check that a name is free: tables and views share one name space in a schema.
+"""Check that a name is free: tables and views share one namespace in a schema.
 
-The texts are those that the Iceberg REST compatibility kit expects.
+The error messages are those that the Iceberg REST compatibility kit expects.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from metalake.statements import fetch
 
 
 def require_free(home: Located, name: str, kind: Kind = Kind.TABLE, *, is_there: bool = False) -> None:
-    """Raise AlreadyExists if an object of the schema has the name that a new object of this kind is to have.
+    """Raise AlreadyExists if the schema has an object with the name of a new object of this kind.
 
-    Raises Invalid for a name that is spelled like one in another schema, unless the object is there already, outside.
+    Raises Invalid for a name ambiguous with one in another schema, unless the object already exists outside.
     """
     if there := _holder(home, name, kind):
         same = "already exists" if there is kind else "with same name already exists"
@@ -37,7 +37,7 @@ def require_free_for_rename(leaf: Located, home: Located, name: str) -> None:
 
 
 def _require_unlike(home: Located, name: str, kind: Kind) -> None:
-    """Raise Invalid for `b.t` in schema `a` beside schema `["a", "b"]`: with dots, it is called like a `t` in there."""
+    """Raise Invalid for `b.t` in schema `a` if schema `["a", "b"]` exists: its `t` has the same dotted name."""
     parts = name.split(".")
     paths = [HierarchicalSchema((*home.path.segments, *parts[:cut])) for cut in range(1, len(parts))]
     physical = [each.physical for path in paths for each in (path, *path.twins)]

@@ -18,7 +18,7 @@ from metalake.lineage import Address, Located
 
 @dataclass(frozen=True)
 class LeafList:
-    """Names in order; `taken_at` is when an outside system was asked for them."""
+    """Names in order; `taken_at` is when an outside system returned them."""
 
     names: list[str]
     taken_at: datetime | None = None
@@ -63,7 +63,7 @@ def schema_to_list(actor: Actor, address: Address, kind: Kind) -> Located:
 def visible_names(
     actor: Actor, schema: Located, kind: Kind, listing: LeafListing, after: str | None, limit: int | None
 ) -> LeafList:
-    """The names of a listing that the actor may load, from the rows, which the listing has brought up to date."""
+    """The names in a listing that the actor may load, from the rows, which the listing has refreshed."""
     showing = policy.shows_leaves(actor, schema, kind)
     wanted = None if listing.names is not None else limit
     names = [name for _, name in children_shown(actor, schema, kind, showing, after, wanted)]
@@ -73,7 +73,7 @@ def visible_names(
 
 
 def describe_leaf(actor: Actor, address: Address) -> tuple[Located, LeafDescription]:
-    """The object that has this name now, and its description."""
+    """The object that currently has this name, and its description."""
     kind = address.leaf_kind
 
     def allow(leaf: Located) -> None:

@@ -28,7 +28,7 @@ from metalake.models import Securable, below
 
 
 class OfOthers(Forbidden):
-    """A place is reserved for others; the message does not name them."""
+    """The place is reserved for other owners, whom the message does not name."""
 
 
 def keep(target: Located) -> list[ReservedPlace]:
@@ -53,7 +53,7 @@ def keep(target: Located) -> list[ReservedPlace]:
 
 
 def keep_left(table: Located, place: str) -> None:
-    """Reserve a place that a table gives up, if there are DENYs to be kept with it; in that transaction."""
+    """Reserve a place that a table gives up if DENYs must be retained with it; in the same transaction."""
     denies = reserved_denies.denies_at(table, timezone.now())
     rows = _places_in_catalogs(table, Securable.objects.filter(pk=table.id).values("pk"), denies)
     ReservedPlace.objects.bulk_create(row for row in rows if row.location == place and row.denied)
@@ -124,7 +124,7 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
     """Reserve the places of outside objects that are about to be removed, if the drop leaves their files.
 
     The places are those of their mirrors; one that the catalog does not name is reserved in that catalog alone, since
-    anybody's metastore may say anything. Call it in the transaction that removes them. `with_managed`: the files of
+    a metastore is untrusted. Call it in the transaction that removes them. `with_managed`: the files of
     managed tables were left too.
     """
     catalog = Catalog.objects.get(pk=target.catalog.id)
@@ -140,7 +140,7 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
         place = _left_at(mirror.definition, with_managed)
         row = mirror.securable
         if place is None or row.parent_id in linked or provider.target_of(mirror.definition) is not None:
-            continue  # of a link the files are not this catalog's to leave
+            continue  # the files behind a link are not this catalog's
         full_name = target.full_name if row.pk == target.id else [*target.full_name, row.name]
         reserved.append(
             ReservedPlace(
@@ -161,7 +161,7 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
 
 
 def _store_again(catalog_id: int, rows: list[ReservedPlace]) -> None:
-    """Store reservations in the stead of the catalog's former ones of the same places.
+    """Store reservations, replacing the catalog's former ones of the same places.
 
     One with other DENYs stays, until somebody who may lift these releases it.
     """
@@ -221,7 +221,7 @@ def take(
 
     A table is compared with reservations of tables and the like, a catalog with all except its own. `home` is what it
     will lie in, or itself if it is there or a catalog; `words` are the storages of a catalog that is not stored yet.
-    Raises OfOthers, and Forbidden if a DENY would be shed that was kept with a place.
+    Raises OfOthers, and Forbidden if a DENY retained with a place would be bypassed.
     """
     catalog_id = home.catalog.id
     rows = ReservedPlace.objects.filter(overlaps(places))
@@ -277,7 +277,7 @@ def is_left_to(actor: Actor, place: str, catalog_id: int) -> bool:
 def is_anothers(place: str, catalog: Catalog) -> bool:
     """Whether a place that only the catalog's system names is reserved, of another catalog, and not for its owner.
 
-    Its owner, not who asks: what one person may use, an entry opens to all who may load it.
+    Its owner, not the caller: the entry would open the place to everyone who may load it.
     """
     rows = ReservedPlace.objects.filter(overlaps([place])).exclude(of_catalog=catalog.pk)
     mine = {party_of(catalog)}

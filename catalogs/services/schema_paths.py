@@ -1,4 +1,4 @@
-"""Make a schema with its missing parents: check the name and the rights, and insert the rows."""
+"""Create a schema with its missing parents: check name and rights, insert the rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FLAT = "This catalog has no schemas inside schemas."
 
 @dataclass(frozen=True)
 class Chain:
-    """A schema to be made, and the nearest schema or catalog above it that exists."""
+    """A schema to be created, and the nearest schema or catalog above it that exists."""
 
     catalog: Located
     path: HierarchicalSchema
@@ -57,7 +57,7 @@ def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
 
 
 def _refusal(actor: Actor, level: HierarchicalSchema, twin: HierarchicalSchema, there: Located | None) -> Invalid:
-    """The refusal of a twin; no AlreadyExists, which CREATE ... IF NOT EXISTS would take for this schema."""
+    """The error for a twin; not AlreadyExists, which CREATE ... IF NOT EXISTS would take for this schema."""
     says = f"The name {list(level.segments)} is taken by one that is spelled alike with dots"
     if there is not None and policy.sees(actor, there):
         says = f"Schema {list(twin.segments)} is there, and engines that join levels with dots cannot tell "
@@ -86,7 +86,7 @@ def check_cascade(located: Located, cascade: bool) -> None:
 
 
 def folds_case(located: Located) -> bool:
-    """Whether the catalog makes names lower case."""
+    """Whether the catalog lowercases names."""
     offered = offers_of(located).get(Kind.SCHEMA)
     return offered is not None and offered.folds_case
 
@@ -126,7 +126,7 @@ def _rows_of(catalog: Located, path: HierarchicalSchema) -> tuple[Located, dict[
     return catalog.below(*nodes), rows
 
 
-# The ORM takes longer to write this than the database to answer it.
+# Raw SQL: the ORM takes longer to build this query than the database to run it.
 _SCHEMAS = (
     f"SELECT physical_name, {', '.join(Node._fields)} "  # noqa: S608
     "FROM catalogs_schema JOIN metalake_securable ON id = securable_ptr_id "
@@ -143,7 +143,7 @@ def _require_create(actor: Actor, chain: Chain) -> None:
 
 
 def make(actor: Actor, chain: Chain, comment: str | None, properties: dict[str, str]) -> list[Schema]:
-    """Insert the missing schemas, in as many statements at any depth."""
+    """Insert the missing schemas; the number of statements does not depend on the depth."""
     now, parent, owner_id = timezone.now(), chain.parent, account_of(actor)
     rows: list[Schema] = []
     for level in chain.missing:

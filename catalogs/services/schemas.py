@@ -25,7 +25,7 @@ from metalake.lineage import Address, Located
 
 @dataclass(frozen=True)
 class SchemaList:
-    """The schemas directly below a catalog or schema, by name, and when an outside system was asked for them."""
+    """The schemas directly below a catalog or schema, by name, and when an outside system returned them."""
 
     paths: list[HierarchicalSchema]
     taken_at: datetime | None = None
@@ -59,7 +59,7 @@ def schemas_of(
 
 
 def _check_parent(actor: Actor, container: Address) -> None:
-    """Raise a better error than NotFound for a wrong name, if the actor sees the catalog, whose rules it reveals."""
+    """Raise a clearer error than NotFound for a bad name if the actor sees the catalog, whose rules it reveals."""
     catalog = nearest(container.of_catalog())
     if catalog is None or not policy.sees(actor, catalog):
         return
@@ -70,16 +70,16 @@ def _check_parent(actor: Actor, container: Address) -> None:
 
 
 def to_be_made(actor: Actor, address: Address) -> list[HierarchicalSchema]:
-    """The schemas that creating this one makes: its missing parents, outermost first, and itself.
+    """The schemas that creating this one would create: its missing parents, outermost first, then itself.
 
-    Raises what create_schema raises about the name and the right to make it.
+    Raises what create_schema raises about the name and the right to create it.
     """
     catalog = schema_paths.catalog_at(actor, address)
     return schema_paths.may_create(actor, catalog, address.schema or "").missing
 
 
 def create_schema(actor: Actor, address: Address, comment: str | None, properties: dict[str, str]) -> SchemaRecord:
-    """Make a schema with all its missing parents, which get the same owner."""
+    """Create a schema with all its missing parents, which get the same owner."""
     check_limits(properties)
     require_values(properties, kind=Kind.SCHEMA)
     catalog = schema_paths.catalog_at(actor, address)
@@ -88,7 +88,7 @@ def create_schema(actor: Actor, address: Address, comment: str | None, propertie
 
 
 def load_schema(actor: Actor, address: Address, *, refresh: bool = False, with_folder: bool = False) -> SchemaRecord:
-    """A schema that the actor sees; if they see it only as the way to an object below, its name and nothing else."""
+    """A schema that the actor sees; only its name if they see it just as the path to an object below."""
     return load_located_schema(actor, find(actor, address), address, refresh=refresh, with_folder=with_folder)
 
 
@@ -113,7 +113,7 @@ def _require_seen(actor: Actor, schema: Located) -> None:
 
 
 def schema_exists(actor: Actor, address: Address) -> None:
-    """Raise NotFound unless the actor sees the schema, even if only as the way to an object below."""
+    """Raise NotFound unless the actor sees the schema, even if only as the path to an object below."""
 
     def read(schema: Located) -> None:
         store_for(schema, Kind.SCHEMA).require_there(actor, schema)
@@ -122,14 +122,14 @@ def schema_exists(actor: Actor, address: Address) -> None:
 
 
 def alter_schema(actor: Actor, address: Address, alteration: Alteration) -> tuple[SchemaRecord, dict[str, str]]:
-    """Alter a schema; the schema, and its properties from before."""
+    """Alter a schema; returns it and its previous properties."""
     schema = find(actor, address)
     policy.require(actor, operations.ALTER_SCHEMA, schema)
     return store_for(schema, Kind.SCHEMA).alter(actor, address, schema, alteration)
 
 
 def drop_schema(actor: Actor, address: Address, *, cascade: bool = False) -> str | None:
-    """Drop a schema; why files of its tables stay that its system would have deleted, or None.
+    """Drop a schema; returns why table files stay that its system would have deleted, or None.
 
     Raises NotEmpty unless it is empty, or `cascade` is set, which only flat catalogs support.
     """
