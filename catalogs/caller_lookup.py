@@ -1,4 +1,4 @@
-"""Who sends a request, read together with the object that it is about."""
+"""Read the caller of a request together with the object it addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL_ROLES = ("", "ALL")  # of X-Gravitino-Active-Roles
 def caller_at(sent: Mapping[str, str], address: Address, *, again: bool = False) -> tuple[Actor, ReadAhead] | None:
     """The actor of a request's headers, and the object of an address, in one statement.
 
-    None if identity.authenticate has to judge who it is. `again`: the object is looked up twice (ReadAhead).
+    None if identity.authenticate must decide who the caller is. `again`: the object is looked up twice (ReadAhead).
     """
     caller = caller_in(sent.get("HTTP_AUTHORIZATION"))
     if caller is None or sent.get("HTTP_X_GRAVITINO_ACTIVE_ROLES", "") not in ALL_ROLES:

@@ -1,7 +1,7 @@
-"""Hot reads of the native wire without the framework's request and dispatch: the same methods of the same endpoints.
+"""Fast path for hot reads of the native API: calls the same endpoint methods without the framework's dispatch.
 
-One statement reads who calls and the object that the endpoint's service looks up first. Whatever is out of the ordinary
-is left to the way of all requests.
+One statement reads the caller and the object that the endpoint's service looks up first. Anything unusual falls back
+to normal dispatch.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def hot_read(method: str, below: str) -> tuple[HotRead, dict[str, str]] | None:
 
 
 def answer(asked: HotRead, sent: Any, raw: Mapping[str, str]) -> Answer | None:
-    """The answer to a hot read, `raw` being the parts of its path; None if it has to go the way of all requests.
+    """The answer to a hot read, `raw` being the parts of its path; None to fall back to normal dispatch.
 
-    To be called inside metalake.statements.only_by, whose BeginAgain means None, too.
+    Call it inside metalake.statements.only_by, whose BeginAgain also means None.
     """
     endpoint = asked.endpoint()
     endpoint.request, endpoint.kwargs = sent, dict(raw)
@@ -60,11 +60,11 @@ def answer(asked: HotRead, sent: Any, raw: Mapping[str, str]) -> Answer | None:
         note_failure(missing)
         return Answer(shape_of(missing)[0], orjson.dumps(error_body(missing)), endpoint.default_response_headers)
     except MetalakeError:
-        return None  # among them refusals, which are noted
+        return None  # includes refusals, which normal dispatch records
     age = age_of(endpoint.taken_at) if endpoint.taken_at else {}
     return Answer(200, renderer.render({"code": 0, **payload}, media_type), age | endpoint.default_response_headers)
 
 
 def _method_of(endpoint: type[Endpoint]) -> Callable[..., dict[str, Any]]:
-    """What `answers` declared, without what it adds for the framework."""
+    """The method that `answers` decorates, without its wrapper for the framework."""
     return cast(Any, endpoint).get.__wrapped__

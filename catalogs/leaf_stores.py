@@ -1,4 +1,4 @@
-"""The base of the stores of leaves, objects in schemas and metalakes: what finding, lists and pages need of every kind.
+"""Base class of leaf stores (objects in schemas and metalakes): what lookups, listings and pages need of every kind.
 
 The store of a kind adds the methods of that kind (`catalogs.table_stores`).
 """
@@ -26,7 +26,7 @@ listed_until: ContextVar[float] = ContextVar("listed_until", default=inf)
 
 @contextmanager
 def asking_once() -> Iterator[None]:
-    """Inside it, kinds that come in one listing of their system are listed by asking once, for whoever asks for all."""
+    """Within the block, kinds that their system returns in one listing are listed by a single call."""
     token = _answers.set({})
     try:
         yield
@@ -35,7 +35,7 @@ def asking_once() -> Iterator[None]:
 
 
 def asked_once(listing: Hashable, ask: Callable[[], T]) -> T:
-    """The answer of `ask`, or what it was for the same listing inside the same `asking_once`."""
+    """The result of `ask`, cached per listing within an `asking_once` block."""
     answers = _answers.get()
     if answers is None:
         return ask()
@@ -47,7 +47,7 @@ def asked_once(listing: Hashable, ask: Callable[[], T]) -> T:
 
 @contextmanager
 def listing_until(moment: float) -> Iterator[None]:
-    """Listings of outside systems in the block begin no page after this time.monotonic(), and are refused instead."""
+    """Listings of outside systems in the block fetch no page after this time.monotonic() and are refused instead."""
     token = listed_until.set(moment)
     try:
         yield
@@ -56,7 +56,7 @@ def listing_until(moment: float) -> Iterator[None]:
 
 
 class LeafListing(NamedTuple):
-    """The objects of a schema that may be shown, None for all rows; and when an outside system was asked."""
+    """The objects of a schema that may be shown, None for all rows; and when an outside system returned them."""
 
     names: Collection[str] | None = None
     taken_at: datetime | None = None
@@ -64,7 +64,7 @@ class LeafListing(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafDescription:
-    """An object for people; `details` are labelled values, `metadata` is an Iceberg table's, if it could be read."""
+    """An object for display; `details` are labelled values, `metadata` is an Iceberg table's, if it could be read."""
 
     comment: str
     properties: dict[str, str]
@@ -78,11 +78,11 @@ class LeafStore(Interface):
 
     @abstractmethod
     def discover(self, actor: Actor, schema: Located, name: str) -> bool:
-        """Look for an object without a row and make its row; whether it has one now. Not for use in a transaction."""
+        """Import an object that has no row; returns whether it has one now. Do not call in a transaction."""
 
     @abstractmethod
     def listing(self, actor: Actor, schema: Located, *, refresh: bool) -> LeafListing:
-        """Bring the rows of a schema's objects up to date."""
+        """Refresh the rows of a schema's objects."""
 
     @abstractmethod
     def describe(self, actor: Actor, leaf: Located) -> LeafDescription:

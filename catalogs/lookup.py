@@ -1,4 +1,4 @@
-"""Address -> lineage, in one statement. Asks no permission, but its misses do not reveal hidden objects."""
+"""Address -> lineage, in one statement. Checks no permissions, but a miss does not reveal hidden objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_OWNER = -1  # an id that no account has
 
 
 def nearest(address: Address) -> Located | None:
-    """The object, or the deepest existing container on the way to it; None if the metalake does not exist.
+    """The object, or the deepest existing container on its path; None if the metalake does not exist.
 
     A table's nearest container is its schema itself, a schema's its catalog.
     """
@@ -39,7 +39,7 @@ def nearest_in(address: Address, rows: Sequence[Row]) -> Located | None:
 
 @contextmanager
 def refreshed_at(address: Address, actor: Actor) -> Iterator[Actor]:
-    """The actor on the policy as of now, in a context that has read the object of the address in the same statement."""
+    """The actor with the current policy; the object at the address is prefetched by the same statement."""
     rows = fetch(statement(BY_NAMES, EPOCH), [*parameters_of(address), 1])
     if not rows:
         yield actor.refreshed()
@@ -52,7 +52,7 @@ def refreshed_at(address: Address, actor: Actor) -> Iterator[Actor]:
 def find(actor: Actor, address: Address) -> Located:
     """The object, whether the actor may see it or not.
 
-    Raises NotFound for the first missing object on the way; if an object above that is hidden, for the hidden one.
+    Raises NotFound for the first missing object on the path; if an object above that is hidden, for the hidden one.
     """
     located = nearest(address)
     if located is None or not is_whole(address, located):
@@ -61,14 +61,14 @@ def find(actor: Actor, address: Address) -> Located:
 
 
 def is_whole(address: Address, located: Located) -> bool:
-    """Whether `located` is the object of the address, not a container on the way to it."""
+    """Whether `located` is the object of the address, not a container on its path."""
     return KINDS[located.kind].depth >= address.depth
 
 
 def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
     """The NotFound for an address that leads only as far as `nearest`.
 
-    Asks all that is asked for a hidden object, of the store too, so that a missing one takes as long.
+    Runs every check that a hidden object would get, the store's included, so that both take equally long.
     """
     kind = _missing_kind(address, nearest)
     absent = Located(nodes=(*(nearest.nodes if nearest else ()), *_absent(kind, address)))
@@ -80,7 +80,7 @@ def miss(actor: Actor, address: Address, nearest: Located | None) -> NotFound:
 
 
 def _absent(kind: Kind, address: Address) -> list[Node]:
-    """What is missing, without a name and of an owner whom nobody is; a schema with all its levels."""
+    """Placeholder nodes for the missing object, without name or real owner; one per level of a schema."""
     levels = 1
     if kind == Kind.SCHEMA and address.schema is not None:
         levels = len(split_logical(address.schema) if isinstance(address.schema, str) else address.schema)

@@ -1,4 +1,4 @@
-"""The statement that reads an object's lineage by its names or its id, alone or together with who calls."""
+"""The statement that reads an object's lineage by its names or its id, optionally with the caller."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from metalake.hierarchy import HierarchicalSchema, encode_segment, split_logical
 from metalake.kinds import KINDS
 from metalake.lineage import Address, SchemaName
 
-COLUMNS = 8  # that `located_in` of catalogs.lookup reads; the caller's follow
+COLUMNS = 8  # the ones catalogs.lookup reads; the caller's follow
 BY_ID = "%s"
 
-# If the metalake is missing, another one is read, which `nearest` drops, so that a miss takes as long as a hidden one.
+# If the metalake is missing, another one is read, and dropped by `nearest`: a miss takes as long as a hidden object.
 BY_NAMES = """
     SELECT COALESCE((
         SELECT COALESCE(t.id, s.securable_ptr_id, c.id, m.id) FROM metalake_securable m
@@ -58,7 +58,7 @@ def statement(deepest: str, caller: Form | None = None) -> str:
     """The statement on one line, since Django scans the text of each statement.
 
     It returns a row for each object of the lineage, the metalake first. With a `caller`, whose parameter comes last,
-    each row also has who that is, and there are no rows for one that is unknown.
+    each row also identifies the caller; an unknown caller gets no rows.
     """
     pointers = " ".join(
         f"WHEN '{model.row_kind}' "  # noqa: S608

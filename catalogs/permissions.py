@@ -1,4 +1,4 @@
-"""Django REST framework's permission class for endpoints of the native wire, which declare their operation."""
+"""Django REST framework's permission class for endpoints of the native API, which declare their operation."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ from providers.registry import PROVIDERS, provider_class, provider_for, provider
 
 T = TypeVar("T")
 
-TRIAL = "testConnection"  # a path on the native wire where other paths have a catalog's name
-ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # may change while a write to the outside system is under way
+TRIAL = "testConnection"  # a path of the native API where others have a catalog's name
+ANY_TIME = frozenset({"cache-ttl", "refresh-interval"})  # may change while a write to the outside system is pending
 
 
 def list_catalogs(actor: Actor, metalake: str) -> QuerySet[Catalog]:
@@ -184,7 +184,7 @@ def locate_catalog(actor: Actor, metalake: str, name: str) -> Located:
 
 
 def alter_catalog(actor: Actor, metalake: str, name: str, alteration: Alteration) -> Catalog:
-    """Change a catalog; new properties are tried out on the outside system first, before any lock.
+    """Change a catalog; new properties are tested against the outside system first, before any lock.
 
     Raises InUse while a write to the outside system is under way, if the catalog may lead elsewhere afterwards.
     """
@@ -221,7 +221,7 @@ def _alter(write: Write, alteration: Alteration, system: System) -> Catalog:
 
 
 def _try_out(actor: Actor, metalake: str, name: str, alteration: Alteration) -> System:
-    """Try a catalog's new properties out, not in a transaction; returns the system that they lead to."""
+    """Test a catalog's new properties outside any transaction; returns the system that they lead to."""
     altered, metalake_id = altered_provider(actor, metalake, name, alteration)
     run_trial(altered, metalake_id, altered.check_locations)
     system = look_up_again(altered, metalake_id)
@@ -231,7 +231,7 @@ def _try_out(actor: Actor, metalake: str, name: str, alteration: Alteration) -> 
 
 
 def look_up_again(altered: Provider, metalake_id: int) -> System:
-    """Where a catalog leads after an alteration. Not for use in a transaction. Raises Invalid, ProviderUnavailable."""
+    """Where a catalog leads after an alteration. Do not call in a transaction. Raises Invalid, ProviderUnavailable."""
     system = systems.look_up_again(altered, metalake_id)
     return replace(system, storages=_reached(altered, metalake_id))
 

@@ -33,7 +33,7 @@ _TOO_MANY_FORMER = {
 
 
 def lock_claims(catalog_id: int) -> None:
-    """Lock the catalog for claims, so that two claims cannot miss each other; other catalogs have other places.
+    """Lock the catalog for claims, so that concurrent claims see each other; other catalogs have other places.
 
     To be called before rows of schemas and tables are locked, if there will be a claim. On SQLite this does nothing: a
     write has the whole database to itself.
@@ -61,14 +61,14 @@ def to_claim(
     reservations.
     """
     _require_apart(places, kind, own_files.catalog_id, but_of=securable_id)
-    # After the claims are compared: a table dropped in between has reserved its places by now.
+    # After comparing the claims: a table dropped in the meantime has reserved its places by now.
     if named := [place for place in places if place not in fresh]:
         reserved_places.take(actor, named, kind, home)
     return LocationClaim, [LocationClaim(securable_id=securable_id, location=place) for place in places]
 
 
 def require_claimable(actor: Actor, places: Collection[str], home: Located, *, fresh: Collection[str] = ()) -> None:
-    """Raise what `to_claim` would raise for a new table; nothing is claimed."""
+    """Dry run of `to_claim` for a new table: raises what it would, claims nothing."""
     _require_apart(places, Kind.TABLE, home.catalog.id)
     if named := [place for place in places if place not in fresh]:
         reserved_places.require_open(actor, named, home)
@@ -83,7 +83,7 @@ def _require_apart(places: Collection[str], kind: Kind, catalog_id: int, *, but_
     ]
     parameters = [text for around, inside in spans for text in (*around, *inside)]
     statement = f"SELECT 1 FROM catalogs_locationclaim WHERE ({' OR '.join(one_of)}) AND table_id <> %s LIMIT 1"  # noqa: S608
-    meets = fetch(statement, [*parameters, but_of])  # the usual answer is no, in one statement
+    meets = fetch(statement, [*parameters, but_of])  # usually none, so one statement suffices
     if meets and any(claim.securable_id != but_of for claim in overlapping(places, catalog_id)):
         raise Invalid(f"A location of the {kind} overlaps another table's or view's: {', '.join(places)}.", kind=kind)
 
@@ -169,7 +169,7 @@ def _in_storage_of(catalog_id: int, claims: QuerySet[LocationClaim]) -> Iterator
     words_of = cache(storage_identity.of_catalog)
     for claim in claims.select_related("securable").iterator():
         other = claim.securable.lineage_ids[1]
-        is_near = other == catalog_id or locations.is_local(claim.location)  # which needs no look at storages
+        is_near = other == catalog_id or locations.is_local(claim.location)  # no need to compare storages
         if is_near or storage_identity.may_be_same(claim.location, words_of(catalog_id), words_of(other)):
             yield claim
 

@@ -1,4 +1,4 @@
-"""Commits to tables and views: updates become a new metadata file; the pointer moves to it unless another was first."""
+"""Commits to tables and views: updates become a new metadata file; a compare-and-swap moves the pointer to it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def commit(actor: Actor, address: Address, located: Located, change: Change[R], 
 def prepare(
     actor: Actor, pointers: PointerStore[R, Any], address: Address, current: R, change: Change[R]
 ) -> PreparedCommit[R] | None:
-    """Write the new metadata to its file; None if the change changes nothing."""
+    """Write the new metadata file; None if the change is a no-op."""
     base, kind = current.metadata, current.published.kind
     metadata = change.updated(current)
     if metadata is base:
@@ -78,12 +78,12 @@ def commit_table(actor: Actor, address: Address, requirements: Sequence[Json], u
 
 
 def table_change(requirements: Sequence[Json], updates: Sequence[Json]) -> Change[TableRecord]:
-    """A client's updates of a table, if the requirements hold."""
+    """A client's updates to a table, if the requirements hold."""
     return planned_change(lambda current: (list(requirements), list(updates)))
 
 
 def native_change(updates: Sequence[Any]) -> Change[TableRecord]:
-    """The native wire's updates of an Iceberg table."""
+    """The native API's updates to an Iceberg table."""
 
     def plan(current: TableRecord) -> tuple[list[Json], list[Json]]:
         store = store_for(current.published, Kind.TABLE)
