@@ -86,7 +86,7 @@ class PreparedCommit(Generic[R]):
 
 @contextmanager
 def discard_on_failure(written: Iterable[NewState]) -> Iterator[None]:
-    """If the block certainly fails, remove these written files, to which nothing points then."""
+    """If the block certainly fails, remove these written files, which are then orphans."""
     try:
         yield
     except OutcomeUnknown:
@@ -114,7 +114,7 @@ class PointerStore(Interface, Generic[R, D]):
 
     @abstractmethod
     def register(self, actor: Actor, address: Address, home: Located, location: str) -> R:
-        """Make an object from an existing metadata file."""
+        """Register an object from an existing metadata file."""
 
     @abstractmethod
     def current(self, actor: Actor, located: Located) -> R:

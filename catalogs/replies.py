@@ -85,7 +85,7 @@ def catalog_reply(row: Catalog, secrets: Mapping[str, bool]) -> dict[str, Any]:
 
 
 def schema_reply(record: SchemaRecord) -> dict[str, Any]:
-    """The reply about a schema; of one that is only the way to an object below, its name."""
+    """The reply about a schema; only its name if it is just the path to an object below."""
     if record.is_path:
         return {"name": record.path.logical(), "comment": None, "properties": {}, "audit": {}}
     return _container(record.path.logical(), record.row)

@@ -60,11 +60,11 @@ class SchemaStore(Interface):
 
     @abstractmethod
     def discover(self, actor: Actor, catalog: Located, name: SchemaName) -> bool:
-        """Look for a schema without a row and make its row; whether it has one now. Not for use in a transaction."""
+        """Import a schema that has no row; returns whether it has one now. Do not call in a transaction."""
 
     @abstractmethod
     def listing(self, actor: Actor, container: Located, *, refresh: bool) -> SchemaListing:
-        """Bring the rows of schemas directly below a catalog or schema up to date."""
+        """Refresh the rows of schemas directly below a catalog or schema."""
 
     @abstractmethod
     def load(
@@ -106,7 +106,7 @@ class SchemaStore(Interface):
     def alter(
         self, actor: Actor, address: Address, schema: Located, alteration: Alteration
     ) -> tuple[SchemaRecord, dict[str, str]]:
-        """Alter a schema; the schema, and its properties from before."""
+        """Alter a schema; returns it and its previous properties."""
 
     @abstractmethod
     def drop(self, actor: Actor, address: Address, schema: Located, *, cascade: bool) -> str | None:
@@ -158,7 +158,7 @@ _STORES: dict[tuple[Storage, Kind], Any] = {}
 
 
 def register(storage: Storage, kind: Kind, store: Interface) -> None:
-    """Use this store for a kind wherever a provider offers that storage. Called by apps at start."""
+    """Register the store of a kind for providers that offer that storage. Called by apps at startup."""
     _STORES[storage, kind] = store
     _store_by.cache_clear()
     _leaf_kinds.cache_clear()

@@ -62,7 +62,7 @@ class TableRecord:
 
     @cached_property
     def metadata(self) -> Json:
-        """Shared with others who ask for the same file: to be read, not changed."""
+        """Shared between callers that read the same file: do not modify."""
         return PARSED.of(self.content)
 
     @property
@@ -144,11 +144,11 @@ class TableStore(LeafStore):
 
     @abstractmethod
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
-        """Make a table in a schema from a native create request."""
+        """Create a table in a schema from a native create request."""
 
     @abstractmethod
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        """Apply the native wire's updates, all or none."""
+        """Apply the native API's updates, all or none."""
 
     @abstractmethod
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:

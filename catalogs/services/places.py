@@ -66,7 +66,7 @@ def check_choice(located: Located, path: HierarchicalSchema, before: Properties,
     for place in (*chosen, *opened):
         if reason := why_unfit(place, default, own_files):
             raise Invalid(reason, kind=Kind.SCHEMA)
-    # One choice at a time in a catalog: two could each miss the other's.
+    # Serialized per catalog: concurrent choices could miss each other.
     claims.lock_claims(located.catalog.id)
     others = Schema.objects.filter(in_catalog_id=located.catalog.id, properties__has_any_keys=[LOCATION, OPENED])
     for other in others.exclude(pk=located.id):

@@ -1,4 +1,4 @@
-"""A table or view gets another name or schema, whichever store keeps the object."""
+"""Rename a table or view, or move it to another schema, whatever its store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rename(write: Write, name: str) -> Located:
 
 
 def move(actor: Actor, leaf: Located, home: Located, name: str) -> Located:
-    """As `rename_row`, after checking that the move sheds no DENY, and that the name is free."""
+    """As `rename_row`, after checking that the move bypasses no DENY and the name is free."""
     if home.id != leaf.above().id:
         ownership_rules.require_no_escape(actor, leaf, home)
     require_free_for_rename(leaf, home, name)

@@ -47,12 +47,12 @@ def find(actor: Actor, address: Address) -> Located:
 
 
 def look_outside(actor: Actor, address: Address, nearest_one: Located | None) -> bool:
-    """Have the stores look for an object that has no row yet; whether it has one now. Not for use in a transaction."""
+    """Import an object that has no row yet; returns whether it has one now. Do not call in a transaction."""
     if nearest_one is None or lookup.is_whole(address, nearest_one) or nearest_one.disabled:
         return False
     if not _meet(actor, nearest_one, address):
         return False
-    prefetch.forget()  # it was read before the object was met
+    prefetch.forget()  # it was read before the object was imported
     return True
 
 
@@ -160,7 +160,7 @@ def require_table(actor: Actor, located: Located) -> Located:
 
 
 def find_leaf(actor: Actor, address: Address, kind: Kind) -> Located:
-    """The object of an address that has a row, in a transaction: no other system is asked. Raises NotFound."""
+    """The object of an address that has a row, in a transaction: calls no outside system. Raises NotFound."""
     return of_kind(actor, lookup.find(actor, address), kind)
 
 
@@ -169,7 +169,7 @@ def find_table(actor: Actor, address: Address) -> Located:
 
 
 def located_now(located: Located) -> Located:
-    """The object, found again by its id, with its present names. Raises NotFound."""
+    """Re-read the object by id, with its current names. Raises NotFound."""
     fresh = lookup.by_id(located.id)
     if fresh is None:
         raise located.missing()
@@ -182,7 +182,7 @@ def require_home(actor: Actor, address: Address, asks: Operation = operations.CR
 
 
 def as_home(actor: Actor, home: Located, asks: Operation) -> Located:
-    """The schema, after checking that the actor may make something in it, or move it there."""
+    """The schema, after checking that the actor may create an object in it or move one there."""
     policy.require(actor, asks, home)
     require_enabled(home)
     check_home(actor, home)

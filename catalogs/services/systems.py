@@ -124,7 +124,7 @@ def _shared() -> set[str]:
 
 
 def lock_registrations() -> None:
-    """Lock registrations, so that of two the second sees what the first has stored."""
+    """Serialize registrations, so that the second sees what the first has stored."""
     PolicyEpoch.objects.select_for_update().get(pk=1)
 
 

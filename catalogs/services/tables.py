@@ -79,7 +79,7 @@ def _exercise(privilege: Privilege) -> operations.Operation:
 
 
 def native_parts(table: TableRecord) -> dict[str, Any]:
-    """The native wire's JSON of a table, without its name and audit information."""
+    """The native API's JSON of a table, without its name and audit information."""
     return store_for(table.published, Kind.TABLE).parts(table)
 
 
@@ -124,7 +124,7 @@ def create_native_table(actor: Actor, address: Address, asked: CreateTableReques
 
 
 def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any]) -> TableRecord:
-    """Apply the native wire's updates to a table, all or none."""
+    """Apply the native API's updates to a table, all or none."""
     table = _find(actor, address)
     policy.require(actor, operations.ALTER_TABLE, table)
     return store_for(table, Kind.TABLE).alter(actor, address, table, updates)
@@ -154,7 +154,7 @@ def register_table(actor: Actor, address: Address, metadata_location: str, *, ov
 
 
 def rename_table(actor: Actor, source: Address, target: Address, *, iceberg: bool = False) -> Located:
-    """Rename a table; the table with its new name.
+    """Rename a table; returns it with its new name.
 
     Who may alter it may rename it in its schema; its owner may move it to a schema where they may create tables. With
     `iceberg`, raises NotFound for an outside table in another format.

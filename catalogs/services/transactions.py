@@ -1,4 +1,4 @@
-"""Commits to several tables at once: all of them become visible by one transaction of ours, or none does."""
+"""Commits to several tables at once: one database transaction publishes all of them or none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class TableCommit(NamedTuple):
-    """What a transaction asks of one table."""
+    """The updates of a transaction to one table."""
 
     address: Address
     requirements: Sequence[Json]

@@ -76,7 +76,7 @@ class Target:
         return [(located, self.lock), *(further or ())]
 
     def permitted(self, actor: Actor) -> Located:
-        """The object, after the same checks, without a lock."""
+        """The object, after the same checks, not locked."""
         return self.locate(actor)[0][0]
 
 
@@ -87,14 +87,14 @@ def new_in_schema(address: Address, kind: Kind, home: Located) -> Target:
 
 @dataclass(frozen=True)
 class Write:
-    """A write in its transaction: the actor with the rights of now, and the rows that it has locked."""
+    """A write in its transaction: the actor with current rights, and the locked rows."""
 
     actor: Actor
     rows: tuple[Located, ...]
 
     @property
     def located(self) -> Located:
-        """What the write is about."""
+        """The target object."""
         return self.rows[0]
 
     @property
