@@ -1,7 +1,7 @@
-"""Applies a plan: all of it or nothing, once, and only if it is still what its caller was shown.
+"""Applies a plan atomically, once, and only if it still does what its caller was shown.
 
-Where rights moved since, a plan of changes is made again, and is as good as new if it would do the same; else its
-caller is shown the new one with what differs.
+If rights have changed since, a plan of changes is recomputed: an identical result is applied; otherwise the caller
+gets the new plan with a diff.
 """
 
 from __future__ import annotations
@@ -49,23 +49,24 @@ ATTEMPTS = 5
 
 
 class Applied(NamedTuple):
-    """The changes that were made; for an hour the token undoes them. None: there was nothing to do."""
+    """The changes made; the token can undo them for an hour, and is None if there was nothing to do."""
 
     changes: list[Change]
     token: str | None
 
 
 class _Behind(Exception):
-    """Rights moved since a plan of changes was made: it has to be made again."""
+    """Rights changed since a plan of changes was made: it has to be recomputed."""
 
 
 def apply_plan(actor: Actor, metalake: str, token: str | None) -> Applied:
-    """Make the changes of a plan of this caller; a plan without changes has no token and does nothing.
+    """Apply one of the caller's plans; a plan without changes has no token and does nothing.
 
-    Where rights moved since, a plan of changes is made again, outside the transaction, since counting its blast radius
-    under the lock would hold up every other change: it is applied if it is the same and rights stood still meanwhile.
-    Raises NotFound if the caller has no such plan, Conflict if it was applied already or is too old, or if rights
-    changed under a plan of a state, Moved if a plan of changes came to something else, and whatever the changes raise.
+    If rights have changed since, a plan of changes is recomputed outside the transaction, because counting its blast
+    radius under the lock would block all other changes; it is applied if the result is the same and rights have not
+    changed again meanwhile. Raises NotFound if the caller has no such plan, Conflict if it was already applied or has
+    expired, or if rights changed under a plan of a state, Moved if the recomputed plan differs, and any error of the
+    changes themselves.
     """
     for _ in range(ATTEMPTS):
         try:
@@ -119,7 +120,7 @@ def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
     ids = object_ids(steps)
     located = by_ids(ids)
     scope: int = row.changes["scope"]
-    # A role that is dropped takes with it what it holds anywhere.
+    # Dropping a role removes all its grants, on any object.
     gone = {id for step in steps if step.drop for id in step.take} - located.keys()
     for step in steps:
         step.take = {id: on for id, on in step.take.items() if id not in gone}
@@ -131,9 +132,9 @@ def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
 
 @dataclass
 class _Application:
-    """`undoes` is when the plan was applied that this one undoes; `made` are the ids of the roles made, by name.
+    """`undoes` is when the plan being undone was applied; `made` are the ids of the created roles, by name.
 
-    `plain` are the dropped roles that had no properties and were the actor's own.
+    `plain` are the dropped roles that had no properties and were owned by the actor.
     """
 
     actor: Actor
@@ -145,13 +146,13 @@ class _Application:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """What an undo has to know beside the steps."""
+        """What an undo needs in addition to the steps."""
         return {name: what for name, what in (("made", self.made), ("plain", self.plain)) if what}
 
     def run(self, steps: list[Step]) -> list[Event]:
         rows = Role.objects.in_bulk([step.role_id for step in steps if step.role_id is not None])
         for step in steps:
-            # Checked first, while the roles still carry the DENYs that their holders lose.
+            # Checked first, while the roles still have the DENYs that their holders lose.
             if step.unassign:
                 self._require_assign()
                 require_lift_of_roles(self.actor, [rows[step.role_id or 0].pk])
@@ -183,7 +184,7 @@ class _Application:
         if not row.properties and row.owner_user_id == self.actor.id:
             self.plain.append(row.name)
         facts = delete_role(self.actor, self.top, row)
-        row.pk = role  # deleting a row takes its key
+        row.pk = role  # Model.delete() clears the primary key
         return self._event("role.dropped", row, facts)
 
     def _rewrite(self, row: Role, step: Step) -> list[Event]:
@@ -228,7 +229,7 @@ class _Application:
 
     @staticmethod
     def _with_holders(events: list[Event], steps: list[Step]) -> list[Event]:
-        """The events, the last one about holders with the facts of who holds what now."""
+        """The events; the last one about holders gets the facts of who now holds what."""
         ids: dict[str, set[int]] = {"user": set(), "group": set()}
         for step in steps:
             for people in (step.assign, step.unassign):
@@ -245,15 +246,15 @@ def _spelled(on: dict[int, grant_entries.Entries]) -> dict[str, list[str]]:
     return {str(id): grant_entries.spelled(privileges) for id, privileges in on.items()}
 
 
-# Making a plan of changes again
+# Recomputing a plan of changes
 
 SHOWN = 3  # changes in a sentence
 
 
 class Moved(Conflict):
-    """Rights moved, and a plan of the same changes is another one now than was `shown`.
+    """Rights changed, and a plan of the same changes now differs from the one `shown`.
 
-    `planned` is that plan, with a token of its own; None if the changes cannot be made any more.
+    `planned` is the new plan, with its own token; None if the changes are no longer possible.
     """
 
     def __init__(self, message: str, shown: Preview, planned: Planned | None = None) -> None:
@@ -271,18 +272,18 @@ def _what_moved(top: Located, row: Plan) -> str:
 
 
 def renew(actor: Actor, metalake: str, token: str) -> None:
-    """Make a stored plan of changes again; if it is the same it counts as made now. Raises Moved."""
+    """Recompute a stored plan of changes; an identical one is refreshed. Raises Moved if it differs."""
     top = enter(actor, metalake)
     row = stored_plan(actor, token, metalake_id=top.id, applied_at=None)
     if row is None:
-        return  # applying says what is wrong
+        return  # apply_plan raises the right error
     wanted, undoes = read_changes(row.changes["wanted"]), row.changes.get("undoes")
     reason = _what_moved(top, row)
     try:
         draft = draft_changes(actor, metalake, wanted, row.changes.get("budget"), is_new=False)
     except (AlreadyExists, Invalid, NotFound) as wrong:
         raise Moved(f"{reason} It cannot be applied any more: {wrong.message}", _shown(actor, row, {})) from None
-    before = row.changes.get("holders", draft.holders)  # plans of before have none
+    before = row.changes.get("holders", draft.holders)  # older plans have none
     others = sorted(name for name, holders in draft.holders.items() if before.get(name) != holders)
     if others or (draft.difference.steps, draft.blast) != (read_steps(row), read_blast(row.changes["blast"])):
         shown = _shown(actor, row, draft.difference.located)
@@ -293,7 +294,7 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
 
 
 def _shown(actor: Actor, row: Plan, located: dict[int, Located]) -> Preview:
-    """What a stored plan came to, without lines on objects that are gone or that the actor may know no more."""
+    """The preview of a stored plan, without lines on objects that are gone or no longer visible to the actor."""
     steps = read_steps(row)
     others = by_ids(object_ids(steps) - located.keys())
     known = located | {id: on for id, on in others.items() if reads_access(actor, on)}
@@ -311,7 +312,7 @@ def _note(actor: Actor, row: Plan, draft: Draft) -> None:
 
 
 def _difference(shown: Preview, planned: Planned, others: list[str]) -> str:
-    """What a plan came to and what it comes to now, in a sentence or two; `others` are roles that others hold now."""
+    """How the new plan differs from the one shown, in a sentence or two; `others` are roles that others hold now."""
     fewer = [change for change in shown.changes if change not in planned.changes]
     more = [change for change in planned.changes if change not in shown.changes]
     summary = shown.blast.summary
@@ -350,7 +351,7 @@ T = TypeVar("T")
 
 
 class Preview(NamedTuple):
-    """What a plan came to when its caller was shown it."""
+    """A plan as its caller was shown it."""
 
     changes: list[Change]
     blast: BlastRadius
@@ -358,7 +359,7 @@ class Preview(NamedTuple):
 
 @dataclass(frozen=True)
 class DiffLine(Generic[T]):
-    """A line of a plan; `mark` is "new", "gone" or "changed", "" if it was shown just so; `was` is what changed."""
+    """A line of a plan; `mark` is "new", "gone", "changed" or "" (unchanged); `was` is what changed."""
 
     line: T
     mark: str = ""
@@ -366,14 +367,14 @@ class DiffLine(Generic[T]):
 
 
 def diff_changes(changes: Sequence[Change], before: Preview | None) -> list[DiffLine[Change]]:
-    """The changes of a plan, then those that were shown before and are gone; none is marked without a plan before."""
+    """The changes of a plan, then those of the previous one that are gone; unmarked without a previous plan."""
     if before is None:
         return [DiffLine(change) for change in changes]
     roles = [{change.role for change in some} for some in (changes, before.changes)]
     names_roles = max(map(len, roles)) > 1
 
     def key(change: Change) -> Hashable:
-        # What one role is granted is the same line when the role of the plan is another one now.
+        # A grant to the one role is the same line even if the plan now uses a different role.
         role = None if change.privilege and not names_roles else change.role
         return change.change, role, change.privilege, change.on, change.holder
 
@@ -381,7 +382,7 @@ def diff_changes(changes: Sequence[Change], before: Preview | None) -> list[Diff
 
 
 def diff_lines(blast: BlastRadius | None, before: Preview | None) -> list[DiffLine[Line]]:
-    """The lines of a blast radius, marked in the same way."""
+    """The lines of a blast radius, marked as in `diff_changes`."""
     lines = blast.lines if blast else []
     if before is None:
         return [DiffLine(line) for line in lines]

@@ -1,8 +1,8 @@
-"""The blast radius of changes of rights: who gains and who loses the use of which privileges, on how many objects.
+"""The blast radius of access changes: who gains and who loses the use of which privileges, on how many objects.
 
-It compares the evaluator's answers on the policy as it is and as it would be. It asks once for all users with the same
-roles who own nothing, once for all leaves of a schema that carry no grants and have the same owner, and once for
-every branch where two users have the same rights.
+It diffs the evaluator's answers on the current and the changed policy. It evaluates once for all users with the same
+roles who own nothing, once for all leaves of a schema without grants and with the same owner, and once for every
+branch where two users have the same rights.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from metalake.privileges import Privilege
 BUDGET = 4_000_000
 """Steps (a grant or object visited for one group of users) after which the figures are lower bounds; about 10 s."""
 PREVIEW = 100_000
-"""The budget of what is shown while somebody still chooses; about 0.2 s."""
+"""The budget of a preview while the user is still choosing; about 0.2 s."""
 
 
 class Move(NamedTuple):
-    """What happens to a role (None: one of this name is made): all that it holds afterwards, and who gets and loses it.
+    """The change to a role (None: a new one of this name): all its grants afterwards, and who gets and loses it.
 
     `assign` and `unassign` map "user" and "group" to names by id.
     """
@@ -46,7 +46,7 @@ class Move(NamedTuple):
 
 
 def radius(actor: Actor, top: Located, moves: Iterable[Move], budget: int) -> BlastRadius:
-    """What the moves change for the enabled members of a metalake, as of the moment of the actor's request.
+    """What the moves change for the enabled members of a metalake, as of the time of the actor's request.
 
     With less than BUDGET, at most `budget` rows of objects are read, too.
     """
@@ -97,7 +97,7 @@ Key = tuple[bool, Privilege, Kind]
 
 @dataclass(slots=True, eq=False)
 class _Branch:
-    """What differs at and below an object for users who have no grant and own nothing there themselves."""
+    """The differences at and below an object for users who have no grants and own nothing there."""
 
     here: frozenset[Key]
     node: Node
@@ -116,7 +116,7 @@ class _Branches:
 
 
 class _Group(NamedTuple):
-    """Users for whom all answers are the same: by their roles before and after, and the owners they act as."""
+    """Users with identical answers: the same roles before and after, and the same owners they act as."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -164,9 +164,9 @@ class _Radius:
     # Which users are affected
 
     def _affected(self, changed: set[int]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The members who hold or will hold a role that changes, with all their roles before and after."""
+        """Members who hold or will hold a changed role, with all their roles before and after."""
         affected = {}
-        # In order, so that a count that is cut short is the same on every node.
+        # Sorted, so that a truncated count is the same on every node.
         for user in sorted(self.before.members.get(self.top.id, ())):
             before, after = self.before.roles_of(user), self.after.roles_of(user)
             if not changed.isdisjoint(before) or not changed.isdisjoint(after):
@@ -174,14 +174,14 @@ class _Radius:
         return affected
 
     def _read_masks(self, roles: set[int]) -> None:
-        """Read the mask of each role on each object, as it is and as it would be."""
+        """Read the mask of each role on each object, before and after."""
         self.role_masks: tuple[dict[int, Mapping[int, int]], dict[int, Mapping[int, int]]] = ({}, {})
         for role_masks, policy in zip(self.role_masks, (self.before, self.after), strict=True):
             for role in roles:
                 role_masks[role] = reach.granted_to(reach.role_alone(role, "", policy, self.now))
 
     def _groups(self, affected: Mapping[int, tuple[tuple[int, ...], ...]]) -> dict[_Group, list[str]]:
-        """The affected users' names, grouped by those of their roles that hold something in the tree."""
+        """The affected users' names, grouped by those of their roles that have grants in the tree."""
         counts = [
             {role for role, on in role_masks.items() if any(id in self.nodes for id in on)}
             for role_masks in self.role_masks
@@ -199,7 +199,7 @@ class _Radius:
     # What differs
 
     def _masks(self, group: _Group) -> tuple[dict[int, int], dict[int, int]]:
-        """The masks of all roles of a group's users by object, as they are and as they would be."""
+        """The masks of all roles of a group's users by object, before and after."""
         masks: tuple[dict[int, int], dict[int, int]] = ({}, {})
         for mask_by_id, role_masks, roles in zip(masks, self.role_masks, group[:2], strict=True):
             for role in roles:

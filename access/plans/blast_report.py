@@ -1,4 +1,4 @@
-"""A blast radius as it is shown: who gains and who loses what, on how many objects, as lines and as a sentence."""
+"""Renders a blast radius: who gains and who loses what, on how many objects, as lines and as a sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEANS = {
     Privilege.MANAGE_GROUPS: "can say who is in which group",
     Privilege.CREATE_ROLE: "can make roles",
 }
-"""What those who gain a managing privilege can do with it."""
+"""What gaining a managing privilege allows."""
 _ORDER = (*LEAVES, *reversed(CONTAINERS))
 """The most numerous kinds come first."""
 
@@ -43,19 +43,19 @@ class Line(NamedTuple):
 
     @property
     def means(self) -> str:
-        """What a managing privilege that is gained comes to, in words; "" of the others."""
+        """What gaining a managing privilege means, as text; "" for other privileges."""
         return MEANS.get(self.privilege, "") if self.gain.users else ""
 
     @property
     def people(self) -> tuple[Any, ...]:
-        """Lines of one privilege with the same people are told as one."""
+        """The key by which lines of one privilege are merged: the same people."""
         return self.privilege, self.gain.users, *self.gain.names, None, self.lose.users, *self.lose.names
 
 
 class Refused(NamedTuple):
-    """Privileges that users get no use of on an object, and below it if it is a container, since a role DENYs them.
+    """Privileges that stay unusable on an object, and below it if it is a container, since a role DENYs them.
 
-    `says` names the object and the DENY: "table lake.A.t: role no_pii denies select_table". `names`: the first users.
+    `says` is the object and the DENY: "table lake.A.t: role no_pii denies select_table". `names`: the first users.
     """
 
     object_id: int
@@ -70,9 +70,9 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True)
 class BlastRadius:
-    """`is_cut`: the figures are lower bounds, since counting took too long. `scheduled`: grants that begin later.
+    """`is_cut`: the figures are lower bounds, since the budget ran out. `scheduled`: grants that start later.
 
-    `refused` are the first few of `refused_total` places where a DENY keeps refused what the changes allow.
+    `refused` are the first few of `refused_total` places where a DENY overrides what the changes allow.
     """
 
     lines: list[Line]
@@ -83,7 +83,7 @@ class BlastRadius:
 
     @property
     def summary(self) -> str:
-        """The lines in words: a sentence for each privilege, managing ones first, then what stays refused."""
+        """One sentence per privilege, managing ones first, then what stays denied."""
         runs = sorted(together(self.lines, lambda line: line.people), key=lambda run: not run[0].means)
         some = list(map(_sentence, runs[:3]))
         rest = len({run[0].privilege for run in runs} - {run[0].privilege for run in runs[:3]})
@@ -99,7 +99,7 @@ class BlastRadius:
 
 
 def together(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> list[list[Row]]:
-    """The rows with the same key as one, in the order of the first of each."""
+    """Group rows by key, in order of first occurrence."""
     runs: dict[Hashable, list[Row]] = {}
     for row in rows:
         runs.setdefault(key(row), []).append(row)

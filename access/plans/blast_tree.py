@@ -19,7 +19,7 @@ FEW = 100
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An object, or `count` leaves that are alike."""
+    """An object, or `count` identical leaves."""
 
     id: int
     kind: Kind
@@ -32,9 +32,9 @@ class Node:
 
 
 class Tree:
-    """The objects at and below some regions of a metalake, with all above them.
+    """The objects at and below some regions of a metalake, with their ancestors.
 
-    Leaves in `separate` are nodes of their own; the others are one node for each schema, kind and owner.
+    Leaves in `separate` are separate nodes; the others are one node per schema, kind and owner.
     `owned` are the nodes of each owner ("user" or "group", id). About `room` objects are read (None: all), the first
     ones of each region; `is_cut` says that there are more.
     """
@@ -70,7 +70,7 @@ class Tree:
                 self._place(-place, kind, user, group, self.nodes[parent], count)
 
     def _add(self, rows: list[_Row]) -> None:
-        """Add nodes for these rows, parents first; parents that are not in the tree yet are read too."""
+        """Add nodes for these rows, parents first; missing parents are read too."""
         steps = {int(step) for row in rows for step in row.lineage[1:].split("/")}
         missing = steps - {row.id for row in rows} - self.nodes.keys()
         by_id = {row.id: row for row in [*rows, *_by_ids(missing)]}

@@ -1,6 +1,6 @@
-"""How a wanted state, or a list of wanted changes, differs from what is there.
+"""Diffs a desired state, or a list of desired changes, against the current state.
 
-Every change is checked as it is when it is made, so that a refusal comes early and names its entry.
+Every change is checked as when it is applied, so that an error is raised early and names its entry.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SORTS = ("user", "group")
 
 
 class _Comparison:
-    """What both have in common; `fresh` are the grants to be made on an object, with the place of their entry."""
+    """The common base; `fresh` are the new grants on an object, with the place of their entry."""
 
     def __init__(self, actor: Actor, metalake: str) -> None:
         self.actor, self.top = actor, enter(actor, metalake)
@@ -65,9 +65,9 @@ class _Comparison:
 
 
 def compare(actor: Actor, metalake: str, wanted: Wanted) -> Difference:
-    """The changes that lead to the wanted state.
+    """The changes that lead to the desired state.
 
-    Raises what making a change that is wrong, or that the caller may not make, raises; the error names the entry.
+    Raises the errors of applying an invalid or forbidden change; the error names the entry.
     """
     return _State(actor, metalake, wanted).difference()
 
@@ -205,15 +205,15 @@ class _State(_Comparison):
 
 # A list of changes
 #
-# Each asks what it asks by itself, whether it is so already or not: the answer would tell which of the two.
+# Each requires its usual rights even if it is a no-op: otherwise the answer would reveal the current state.
 
 
 def compare_changes(actor: Actor, metalake: str, changes: Sequence[Change], *, counts: bool = True) -> Difference:
-    """What the changes are beyond what is so already, as steps.
+    """The changes that are not already in place, as steps.
 
-    Raises what making a change that is wrong, or that the caller may not make, raises; the error names the entry:
-    `changes[3]: ...`. A privilege that the role holds with another effect or other times has to be revoked by the same
-    plan. `counts`: new names of roles count as tries to guess one.
+    Raises the errors of applying an invalid or forbidden change; the error names the entry: `changes[3]: ...`. A
+    privilege that the role holds with another effect or other times has to be revoked by the same plan. `counts`: new
+    role names count as attempts to guess one.
     """
     comparison = _Changes(actor, metalake, changes)
     if counts:
@@ -246,14 +246,14 @@ class _Changes(_Comparison):
         self.granted: dict[tuple[str, int], dict[Privilege, tuple[str, Given]]] = defaultdict(dict)
 
     def fresh_names(self) -> set[str]:
-        """The names of roles that a caller who may make them learns to be free."""
+        """The role names that a caller who may create roles learns to be free."""
         may_create = policy.permits(self.actor, operations.CREATE_ROLE, self.top)
         return self.created - self.roles.keys() if may_create else set()
 
-    # What there is
+    # The current state
 
     def _standing(self) -> dict[int, dict[int, Entries]]:
-        """What the named roles hold on the named objects, and all that those hold which are to be dropped."""
+        """What the named roles hold on the named objects, and all grants of the roles to be dropped."""
         groups = [row.group_id for row in self.roles.values()]
         of_dropped = [row.group_id for name, row in self.roles.items() if name in self.dropped]
         rows = Grant.objects.filter(unended(self.actor.moment))
@@ -266,7 +266,7 @@ class _Changes(_Comparison):
             standing |= by_role(rows.filter(group__in=some))
         return standing
 
-    # What is wanted
+    # The desired state
 
     def difference(self) -> Difference:
         self._require_once()
@@ -332,7 +332,7 @@ class _Changes(_Comparison):
         holders = {sort: self.holders[sort].get(row.pk, {}) for sort in SORTS}
         holders = {sort: names for sort, names in holders.items() if names}
         if holders:
-            # Dropping by itself shows nobody who held the role; a plan does.
+            # A plain drop does not show who held the role; a plan does.
             policy.require(self.actor, operations.ASSIGN_ROLES, self.top)
         step = self._step(name)
         step.drop, step.take, step.unassign = True, self.standing.get(row.pk, {}), holders
@@ -357,7 +357,7 @@ class _Changes(_Comparison):
         named[privilege] = place, given
 
     def _regrant(self, name: str, object_id: int) -> None:
-        """Add to a role's step what is granted and revoked on one object, and is not so already."""
+        """Add to a role's step the effective grants and revokes on one object, without no-ops."""
         step, on = self._step(name), self.by_id[object_id]
         present = self.standing.get(step.role_id or 0, {}).get(object_id, {})
         revoked = self.revoked.get((name, object_id), {})

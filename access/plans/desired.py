@@ -1,4 +1,4 @@
-"""Grants as code: the wanted or present state in one form, and the steps from the present to the wanted state."""
+"""Grants as code: the desired or current state in one form, and the steps from the current to the desired one."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Change(NamedTuple):
 
 @dataclass
 class Step:
-    """The changes to one role, by ids; `role_id` is None for a role that is to be made.
+    """The changes to one role, by ids; `role_id` is None for a role to be created.
 
-    A role that is dropped loses all that is in `take` and `unassign` with it.
+    Dropping a role also removes all that is in `take` and `unassign`.
     """
 
     role_id: int | None
@@ -88,7 +88,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Difference:
-    """The steps from the present to the wanted state; `standing` is what each role holds on each object now."""
+    """The steps from the current to the desired state; `standing` is what each role holds on each object now."""
 
     top: Located
     scope: Located

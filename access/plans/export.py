@@ -1,4 +1,4 @@
-"""The present state of a metalake's grants, or of a subtree's, in the form of a plan's file."""
+"""Exports the current grants of a metalake or a subtree as a plan file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from metalake.privileges import Effect, Privilege
 
 
 def export(actor: Actor, metalake: str, subtree: tuple[Kind, str] | None = None) -> Wanted:
-    """The present state, sorted. Takes the right to read every role, or for a subtree the right to grant on it."""
+    """The current state, sorted. Requires the right to read every role, or for a subtree the right to grant on it."""
     top = enter(actor, metalake)
     scope = scope_of(actor, top, subtree)
     present, located = present_grants(actor, top, scope)
@@ -73,9 +73,9 @@ def scope_of(actor: Actor, top: Located, subtree: tuple[Kind, str] | None) -> Lo
 def present_grants(
     actor: Actor, top: Located, scope: Located
 ) -> tuple[dict[int, dict[int, Entries]], dict[int, Located]]:
-    """What each role holds on each object in scope, without grants that have ended, and the objects by id.
+    """What each role holds on each object in scope, without expired grants, and the objects by id.
 
-    An object that is dropped between the statements is in neither.
+    An object dropped between the two queries is in neither.
     """
     rows = Grant.objects.filter(unended(actor.moment), group__role__parent_id=top.id)
     if scope is not top:
@@ -95,7 +95,7 @@ def by_role(rows: QuerySet[Grant]) -> dict[int, dict[int, Entries]]:
 
 
 def require_all(actor: Actor, scope: Located, located: dict[int, Located]) -> None:
-    """Raise Forbidden if a DENY on an object in scope keeps the caller from reading the grants there."""
+    """Raise Forbidden if a DENY on an object in scope stops the caller from reading the grants there."""
     if scope.kind is Kind.METALAKE:
         return
     for target in located.values():
@@ -112,7 +112,7 @@ def holders_of(
 ) -> dict[int, dict[int, str]]:
     """The direct holders of these roles or of all (None), as names by id; `sort` is "user" or "group".
 
-    `with_former`: also the former members for whom a role that denies is kept.
+    `with_former`: also former members who keep a role because it denies.
     """
     if sort == "user":
         links = UserRole.objects.filter(group__role__parent_id=top.id)

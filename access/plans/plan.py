@@ -1,4 +1,4 @@
-"""Plans: changes of grants, shown with who gains and loses by them, and stored to be applied once."""
+"""Plans: changes to grants, previewed with who gains and loses access, and stored to be applied once."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ GOOD_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Planned:
-    """A difference with who gains and loses by it; `token` applies it, None if nothing changes.
+    """A difference with its blast radius; `token` applies it, None if nothing changes.
 
-    `left` says what an undo leaves as it is, since it changed meanwhile.
+    `left` lists what an undo skips because it has changed since.
     """
 
     token: str | None
@@ -51,9 +51,9 @@ class Planned:
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan before it is stored: the difference, its blast radius, and the newest fact that it was made on.
+    """A plan before it is stored: the difference, its blast radius, and the newest fact it is based on.
 
-    `holders` is a digest of who holds each role that it changes, by name: what it does to a role it does to them too.
+    `holders` is a digest of who holds each changed role, by name, since changing a role affects them too.
     """
 
     difference: Difference
@@ -65,9 +65,9 @@ class Draft:
 
 @misses_counted("user", "group", "role")
 def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
-    """The changes that lead to the wanted state, stored for the caller to apply once within an hour.
+    """The changes that lead to the desired state, stored for the caller to apply once within an hour.
 
-    Raises as compare does.
+    Raises the errors of compare.
     """
     newest, actor = _now(actor, metalake)
     difference = compare(actor, metalake, wanted)
@@ -85,9 +85,9 @@ def plan_changes(
     undoes: Plan | None = None,
     left: tuple[str, ...] = (),
 ) -> Planned:
-    """Just these changes, without those that are so already, stored for the caller to apply once within an hour.
+    """Just these changes, without those already in place, stored for the caller to apply once within an hour.
 
-    `budget` bounds the counting of the blast radius (None: the most). Raises as compare_changes does.
+    `budget` limits the counting of the blast radius (None: BUDGET). Raises the errors of compare_changes.
     """
     more = {"undoes": undoes.applied_at.isoformat()} if undoes and undoes.applied_at else {}
     return store(actor, draft_changes(actor, metalake, changes, budget), changes, left, budget=budget, **more)
@@ -96,7 +96,7 @@ def plan_changes(
 def draft_changes(
     actor: Actor, metalake: str, changes: Sequence[Change], budget: int | None, *, is_new: bool = True
 ) -> Draft:
-    """The plan of these changes as of now; `is_new` counts the new names of roles as tries to guess some."""
+    """The plan of these changes as of now; `is_new` counts new role names as attempts to guess one."""
     newest, actor = _now(actor, metalake)
     difference = compare_changes(actor, metalake, changes, counts=is_new)
     holders = _holders(difference)
@@ -104,7 +104,7 @@ def draft_changes(
 
 
 def _holders(difference: Difference) -> dict[str, str]:
-    """Those of roles that are only taken from somebody do not matter: the others keep them as they are."""
+    """Digests of holders; roles that are only unassigned are left out, since the other holders are unaffected."""
     steps = [step for step in difference.steps if step.give or step.take or any(step.assign.values())]
     names = {step.role_id: step.name for step in steps if step.role_id is not None}
     by_sort = [holders_of(difference.top, sort, names, with_former=True) for sort in ("user", "group")]
@@ -114,7 +114,7 @@ def _holders(difference: Difference) -> dict[str, str]:
 def _now(actor: Actor, metalake: str) -> tuple[int, Actor]:
     """The newest fact about rights, and the actor on the policy as of then or later."""
     top = enter(actor, metalake)
-    # Read first: any change of rights from here on makes the plan stale.
+    # Read first: any later change to rights makes the plan stale.
     newest = facts_on_rights(top.id).order_by("-id").values_list("id", flat=True).first() or 0
     return newest, actor.refreshed()
 
@@ -125,7 +125,7 @@ def _draft(actor: Actor, difference: Difference, newest: int, budget: int) -> Dr
 
 
 def facts_on_rights(metalake_id: int) -> Any:
-    """The facts that may have changed rights; creating, renaming and dropping objects other than roles changes none."""
+    """Facts that may have changed rights; creating, renaming and dropping objects other than roles never does."""
     about_rights = ("owner.set", "user.removed", "group.removed", "role.created", "role.dropped")
     return Fact.objects.filter(~Q(topic="object") | Q(event__in=about_rights), metalake_id=metalake_id)
 
@@ -142,7 +142,7 @@ def stored_plan(actor: Actor, token: str | None, **also: Any) -> Plan | None:
 def store(
     actor: Actor, draft: Draft, wanted: Sequence[Change] | None = None, left: tuple[str, ...] = (), **more: Any
 ) -> Planned:
-    """Store a plan with a new token; one of `wanted` changes can be made again where rights moved meanwhile."""
+    """Store a plan with a new token; one of `wanted` changes can be recomputed if rights change meanwhile."""
     difference = draft.difference
     changes: dict[str, Any] = {"scope": difference.scope.id, "steps": list(map(step_data, difference.steps))}
     if wanted is not None:
@@ -157,7 +157,7 @@ def _store(actor: Actor, metalake_id: int, changes: dict[str, Any], fact_id: int
 
     def act(actor: Actor) -> None:
         old = timezone.now() - GOOD_FOR
-        # A plan that was applied is needed to undo it, for as long again.
+        # An applied plan is kept as long again, for undo.
         Plan.objects.filter(Q(applied_at__isnull=True) | Q(applied_at__lte=old), created_at__lte=old).delete()
         Plan.objects.create(
             digest=digest_of(token),
@@ -172,7 +172,7 @@ def _store(actor: Actor, metalake_id: int, changes: dict[str, Any], fact_id: int
 
 
 def _moves(difference: Difference) -> list[blast.Move]:
-    """The steps in the form of the blast radius: what each role holds afterwards on the objects that change."""
+    """The steps as blast-radius moves: what each role holds afterwards on the changed objects."""
     moves = []
     for step in difference.steps:
         on = {}
