@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Parts that are all needed; `says` that they are enough, if they are one way of several."""
+    """Parts that are all required; `says` that they suffice, if they are one of several alternatives."""
 
     says: str
     parts: tuple[Part, ...]
@@ -46,7 +46,7 @@ class Drawing:
     explanation: Explanation
 
     def ways(self) -> tuple[Way, ...]:
-        """What is always needed first, then each way that is enough."""
+        """What is always required first, then each sufficient alternative."""
         of_all, ways = list[Part](), list[Way]()
         for reason in self.explanation.because:
             if reason.because and reason.because[0].grant is None:
@@ -79,7 +79,7 @@ class Drawing:
     def _state(self, grant: NamedGrant) -> str:
         if grant.effect is Effect.DENY:
             return BAD
-        # Of a no it begins later, or the request leaves its role out: the sentence says which.
+        # For a no it starts later, or the request omits its role: the sentence says which.
         return OK if self.explanation.allowed else MISSING
 
     def _person(self, group: str | None = None) -> tuple[Stop, ...]:

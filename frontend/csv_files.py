@@ -13,7 +13,7 @@ from django.utils.http import content_disposition_header
 
 ROWS_AT_ONCE = 500
 MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel reads UTF-8 as the code page of its country
-# What stands before it may be invisible, and its signs of full width.
+# Formula signs may be full-width or follow invisible characters.
 _FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 

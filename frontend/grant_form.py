@@ -1,4 +1,4 @@
-"""The form of a grant as it is shown: its choices, and what a proposal says about them."""
+"""The grant form as displayed: its choices, and the proposal for them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SHOWN_NOTES = 12
 
 @dataclass
 class GrantPanel:
-    """The form as it is shown: `opened` is the object of the page, the form is about the chosen scope.
+    """The form as displayed: `opened` is the page's object; the form is about the chosen scope.
 
-    `moved` says how rights moved since `before` was shown.
+    `moved` says how rights changed since `before` was shown.
     """
 
     opened: Located
@@ -53,7 +53,7 @@ class GrantPanel:
     def sentence(self) -> str:
         """What is granted, in a sentence: "analyst may read lake.travel and everything below it".
 
-        Of what others have to be asked for it is not known what DENYs leave: "analyst is to read ...".
+        If others have to be asked, the effect of DENYs is unknown: "analyst is to read ...".
         """
         names = shortened([spelled(name) for _, name in self.form.people])
         is_deny = self.form.effect_chosen is Effect.DENY
@@ -70,7 +70,7 @@ class GrantPanel:
         if is_wish:
             return f"{does} {spelled(dotted(self.on.full_name))}"
         planned = self.proposal and self.proposal.planned
-        # When it is applied there is no proposal: the form says what it showed.
+        # On apply there is no proposal: the form repeats what it showed.
         excepts = bool(planned.blast.refused) if planned else "excepts" in self.form.data
         return f"{does} {covered(self.on)}{', except what stays refused' if excepts else ''}"
 
@@ -78,13 +78,13 @@ class GrantPanel:
     def announced(self) -> str:
         """What a screen reader says when the preview is there."""
         if self.refusal or self.moved:
-            return ""  # an alert says it
+            return ""  # shown as an alert
         planned = self.proposal and self.proposal.planned
         return f"{self.sentence}: {planned.summary}." if planned else ""
 
     @property
     def notes(self) -> dict[str, str]:
-        """What is effective already for all of the people, by privilege."""
+        """What is already effective for all of the people, by privilege."""
         if self.proposal is None:
             return {}
         effective: dict[Privilege, list[str]] = {}
@@ -99,7 +99,7 @@ class GrantPanel:
 
     @property
     def worth_telling(self) -> list[Note]:
-        """What does not simply come to be: effective already, beaten, broken, or later."""
+        """Notes on what is not simply new: already effective, beaten, broken, or later."""
         if self.proposal is None:
             return []
         planned = self.proposal.planned
@@ -118,13 +118,13 @@ class GrantPanel:
 
     @property
     def declined(self) -> list[Privilege]:
-        """The USE_* that are not to be given, and for which there is no tick now."""
+        """The declined USE_* that have no checkbox now."""
         uses = self.proposal.use if self.proposal else ()
         return sorted(self.form.declined - {use.privilege for use in uses if use.is_offered})
 
     @property
     def more_holders(self) -> int:
-        """How many hold the role beside those who are named."""
+        """How many hold the role in addition to those named."""
         names, count = (self.proposal and self.proposal.other_holders) or ((), 0)
         return count - len(names)
 

@@ -44,7 +44,7 @@ def home() -> str:
 
 
 def signed_in(page: Page) -> Page:
-    """Pass the page its actor, send others to sign in, and render our errors. Nothing is cached."""
+    """Pass the page its actor, redirect anonymous users to sign in, and render our errors. Nothing is cached."""
 
     @wraps(page)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -89,7 +89,7 @@ def require(request: HttpRequest, operation: Operation, target: Lineage) -> None
 
 
 def may_make_schema(actor: Actor, target: Located) -> bool:
-    """Whether the actor may make a schema in this object, be it with parents that are missing."""
+    """Whether the actor may create a schema in this object, including missing parents."""
     creations = operations.CREATE_SCHEMA, operations.BOOTSTRAP_SCHEMA
     return takes_schemas(target) and any(policy.permits(actor, each, target) for each in creations)
 
@@ -100,7 +100,7 @@ def takes_schemas(target: Located) -> bool:
 
 
 def may_make_view(actor: Actor, target: Located) -> bool:
-    """Whether the actor may make a view directly in this object."""
+    """Whether the actor may create a view directly in this object."""
     return takes_views(target) and policy.permits(actor, operations.CREATE_VIEW, target)
 
 
@@ -129,7 +129,7 @@ def _page_of(request: HttpRequest, header: str) -> str:
 
 
 def _filled(request: HttpRequest, path: str) -> list[str]:
-    """The page with what was typed as its query, without what is secret, and the page as it was."""
+    """The page with the form input as its query, without secrets, and the page as it was."""
     if path == home() or hasattr(request, "sensitive_post_parameters"):
         return [path]
     page, _, before = path.partition("?")
@@ -153,7 +153,7 @@ def _login_url(*pages: str) -> str:
 
 
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
-    """Render a failure; a whole page that is missing or refused says no more than that."""
+    """Render a failure; a full page for 404 or 403 gives no further details."""
     note_failure(failure)
     status, _, _ = shape_of(failure)
     says_no_more = isinstance(failure, NotFound | Forbidden) and not is_partial(request)

@@ -17,7 +17,7 @@ from metalake.wire import written
 
 MOST_MOMENTS = 200
 JUST_BEFORE = timedelta(milliseconds=1)
-AS_OF = "asOf"  # the word of the wires
+AS_OF = "asOf"  # as in the API
 OF = "of"  # of a query: the page of an object that moments lead back to
 
 
@@ -59,7 +59,7 @@ class Timeline(NamedTuple):
 def changes_url(target: Located, page: str, query: QueryDict) -> str:
     """The moments when access to an object changed, which lead back to a page of it that was asked this."""
     asked = query.copy()
-    asked.pop("after", None)  # another moment has other pages
+    asked.pop("after", None)  # pagination differs by moment
     asked[OF] = page
     return f"{reverse('frontend:changes', args=[target.id])}?{asked.urlencode()}"
 

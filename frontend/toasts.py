@@ -1,4 +1,4 @@
-"""Toasts: what was done, shown once in the corner of the next page or part, with an undo button."""
+"""Toasts: a message shown once in the corner of the next page or part, with an undo button."""
 
 from __future__ import annotations
 

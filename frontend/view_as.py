@@ -21,7 +21,7 @@ SEE_AS = "see_as"  # of the session: the metalake's id and the person's name
 
 @dataclass(frozen=True)
 class ViewingAs:
-    """The person as whom the pages are viewed; `seen` is None if the reader may not read access."""
+    """The user viewed as; `seen` is None if the viewer may not read access."""
 
     user: str
     seen: Seen | None

@@ -22,14 +22,14 @@ from metalake.errors import Invalid, ProviderBusy
 from metalake.lineage import Located
 
 AT_ONCE = 200
-BATCH = 5000  # rows that one statement returns
+BATCH = 5000  # rows per query
 REFUSED = "access.refused"
 
-_telling_of_others = set[str]()  # events of an object that say what others are like
+_telling_of_others = set[str]()  # events of an object that reveal other objects
 
 
 class AuditLine(NamedTuple):
-    """One change: `says` is what was done, without the places and other objects that the audit names too."""
+    """One change: `says` is what was done, without the places and other objects that the audit also records."""
 
     id: int
     at: datetime
@@ -39,7 +39,7 @@ class AuditLine(NamedTuple):
 
 
 def leave_to_metalake(*events: str) -> None:
-    """Register events of an object that tell of others: they are for those who may read all of a metalake's audit."""
+    """Register events that reveal other objects: only readers of the whole metalake's audit see them."""
     _telling_of_others.update(events)
 
 
@@ -49,7 +49,7 @@ def read_audit(actor: Actor, metalake: str, on: Place, before: int | None = None
 
 
 def audit_of(actor: Actor, target: Located, before: int | None = None) -> Iterator[AuditLine]:
-    """The changes of a located object, the newest first, from the one before the change `before`.
+    """The changes of a located object before the change `before`, newest first.
 
     Raises NotFound and Forbidden unless the actor may read who has access to it.
     """
@@ -78,7 +78,7 @@ class AuditRow(NamedTuple):
 
 
 def audit_of_all(actor: Actor, metalake: str, after: int, place: int | None) -> tuple[int, Iterator[list[AuditRow]]]:
-    """The place up to which the audit is read, the last one if none is given, and its rows behind `after`, in batches.
+    """The place up to which the audit is read (default: the last one) and its rows after `after`, in batches.
 
     Raises NotFound, NotInUse, Forbidden unless the actor may read everybody's access, Invalid for a place that is not
     there yet, and ProviderBusy.
@@ -131,7 +131,7 @@ def _sentence(event: str, details: Mapping[str, Any]) -> str:
 
 PATIENCE, PAUSE = 10.0, 0.05  # seconds
 
-# Who inserts has this lock before the row has a number, and until its transaction ends.
+# A writer holds this lock from before the row is numbered until its transaction ends.
 _WRITERS = (
     "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND relation = %s::regclass "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
@@ -140,10 +140,10 @@ _WRITERS = (
 
 
 def last_place() -> int:
-    """The number of the last row of the audit, all rows before which are there.
+    """The number of the last audit row before which there are no gaps.
 
-    On PostgreSQL a row is numbered before its transaction commits, so those that are under way are waited for; SQLite
-    has one writer. Raises ProviderBusy where they take longer than PATIENCE.
+    PostgreSQL numbers a row before its transaction commits, so open transactions are waited for; SQLite has a single
+    writer. Raises ProviderBusy if they take longer than PATIENCE.
     """
     last = AuditEntry.objects.aggregate(last=Max("pk"))["last"] or 0
     if connection.vendor == "postgresql":

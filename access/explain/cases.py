@@ -1,4 +1,4 @@
-"""One question about access, with all that its explanation reads and the sentences it is written in."""
+"""One access question, with the data its explanation needs and the sentences it uses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Case:
-    """Whether `subject` may do the operation on `target`. The subject's policy is that of the moment asked about."""
+    """Whether `subject` may do the operation on `target`. The subject's policy is as of the requested moment."""
 
     asker: Actor
     state: State
@@ -73,7 +73,7 @@ class Case:
 
     @property
     def lineage(self) -> list[Located]:
-        """The objects from the metalake down to the target, each with its own lineage."""
+        """The objects from the metalake down to the target, each with its lineage."""
         return self.sight.lineage
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Explains why somebody may or may not do something on an object, now or at a moment, and what would change a no."""
+"""Explains why somebody may or may not do something on an object, now or at a moment, and how to fix a no."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_GRANTS = 10
 
 @dataclass(frozen=True)
 class Wanted:
-    """The operation that a question is about; `privilege` is set if it is the use of a privilege."""
+    """The operation in question; `privilege` is set if it is the use of a privilege."""
 
     operation: Operation
     privilege: Privilege | None = None
@@ -41,7 +41,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`changes` are sets of steps, each of which is enough; None for a yes, and for the past, which cannot change."""
+    """`changes` are alternative sets of steps, each sufficient; None for a yes, and for the past."""
 
     allowed: bool
     user: str
@@ -53,7 +53,7 @@ class Explanation:
 
 
 def read_wanted(kind: Kind, privilege: str | None, operation: str | None) -> Wanted:
-    """Raises Invalid unless exactly one of the two is named, exists and applies to objects of this kind."""
+    """Raises Invalid unless exactly one of the two is given, exists and applies to objects of this kind."""
     if (privilege is None) == (operation is None):
         raise Invalid("Name a privilege or an operation, and not both.")
     if kind not in FAMILIES["read_access"]:
@@ -75,9 +75,9 @@ def read_wanted(kind: Kind, privilege: str | None, operation: str | None) -> Wan
 def explain(
     actor: Actor, metalake: str, on: Place | Located, wanted: Wanted, user: str | None, as_of: datetime | None
 ) -> Explanation:
-    """Why the user (None: the caller) may or may not do what is wanted on the object.
+    """Why the user (None: the caller) may or may not do the operation on the object.
 
-    Raises NotFound for an object that the caller may not know of, Forbidden if they may not ask about others.
+    Raises NotFound for an object hidden from the caller, Forbidden if they may not ask about others.
     """
     state, target = open_on(actor, metalake, on, as_of)
     is_off = policy.authorization_is_off()
@@ -112,7 +112,7 @@ def decide(case: Case) -> tuple[bool, tuple[Reason, ...], tuple[tuple[Step, ...]
 
 
 def rights_in(case: Case) -> Rights:
-    """The subject's rights; for a non-member those that they would have as a member, marked as no member."""
+    """The subject's rights; for a non-member those they would have as a member, marked as non-member."""
     rights = policy.rights_on(case.subject, case.target)
     if rights.member:
         return rights
@@ -161,7 +161,7 @@ def _owning(case: Case, on: Located) -> Reason:
 
 
 def _why_no(case: Case, rights: Rights, sets: list[Pieces]) -> tuple[Reason, ...]:
-    """One reason for each piece that is lacking; for a non-member only that they are none."""
+    """One reason per missing piece; for a non-member only the missing membership."""
     if not rights.member:
         return (Reason(f"{case.who} is no member of {policy.describe(case.top)}."),)
     reasons = []
@@ -177,7 +177,7 @@ def _why_no(case: Case, rights: Rights, sets: list[Pieces]) -> tuple[Reason, ...
 
 
 def _lacking(case: Case, privilege: Privilege) -> Reason:
-    """The reason that no ALLOW is in force, with those that begin later or whose role this request left out."""
+    """The reason that no ALLOW is active, with those that start later or whose role this request omitted."""
     now, ahead, left_out = case.subject.moment, [], []
     for row in _allows(case, privilege):
         if is_ahead(row, now) and row.starts_at is not None:

@@ -1,4 +1,4 @@
-"""What the caller may grant on an object: on which objects above it too, levels, and each privilege."""
+"""What the caller may grant on an object: scopes (the object and its ancestors), levels, and privileges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_NAMES = 200
 
 @dataclass(frozen=True)
 class Scope:
-    """An object that a grant may stand on, and how many objects it covers there, itself included.
+    """An object that a grant may be made on, and how many objects it covers there, including itself.
 
     `objects` is None where the caller may not grant, and a lower bound if `is_cut`.
     """
@@ -58,9 +58,9 @@ class Grantable:
 
 
 class Named(NamedTuple):
-    """Names that were looked up: those that are a user or a group, those that are neither, and those that are both.
+    """Looked-up names: those of a user or a group, of neither, and of both.
 
-    `meant` are names in another case, by an unknown one, of those whom the caller may list.
+    `meant` suggests names that differ only in case, by unknown name, among those the caller may list.
     """
 
     people: tuple[Whom, ...]
@@ -70,7 +70,7 @@ class Named(NamedTuple):
 
 
 def grantable_by(actor: Actor, metalake: str, on: Place) -> Grantable:
-    """What the caller may grant on an object. Raises NotFound, and Forbidden for who may grant nothing there."""
+    """What the caller may grant on an object. Raises NotFound, and Forbidden if they may grant nothing there."""
     enter(actor, metalake)
     target = _locate(actor, metalake, on)
     lineage = [Located(nodes=target.nodes[: depth + 1]) for depth in range(len(target.nodes))]
@@ -78,7 +78,7 @@ def grantable_by(actor: Actor, metalake: str, on: Place) -> Grantable:
 
 
 def grantable_above(actor: Actor, may: Grantable, scope: Scope) -> Grantable:
-    """The same for one of its scopes, on which the caller may grant: nothing is found and counted again."""
+    """The same for one of its scopes where the caller may grant, without repeating lookups and counts."""
     return _grantable(actor, scope.on, may.scopes[: len(scope.on.nodes)])
 
 
@@ -92,8 +92,8 @@ def _grantable(actor: Actor, target: Located, scopes: tuple[Scope, ...]) -> Gran
 def name_people(actor: Actor, metalake: str, on: Place, names: Sequence[str]) -> Named:
     """Look up users and groups by name, for those who may grant on the object.
 
-    "user:mia" and "group:sales" say which of both is meant. Raises TooLarge for more than MOST_NAMES names, and
-    TooManyRequests where somebody who may not list them guesses.
+    "user:mia" and "group:sales" resolve ambiguous names. Raises TooLarge for more than MOST_NAMES names, and
+    TooManyRequests for too many wrong guesses by a caller who may not list them.
     """
     top = enter(actor, metalake)
     _locate(actor, metalake, on)

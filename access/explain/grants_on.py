@@ -1,4 +1,4 @@
-"""What is granted on an object and above it, out of the policy in memory."""
+"""Grants on an object and its ancestors, from the policy in memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TRAVERSED = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
 
 
 class Granted(NamedTuple):
-    """A grant that has not ended: of which role, on which object of the lineage (0 is the metalake).
+    """An unexpired grant: of which role, on which object of the lineage (0 is the metalake).
 
-    `starts` is in seconds since 1970, 0 for a grant that is in force since it was made.
+    `starts` is in seconds since 1970, 0 for a grant without a start time.
     """
 
     role_id: int
@@ -36,7 +36,7 @@ Sorted = dict[tuple[Effect, Privilege], dict[int, list[Granted]]]
 
 
 def bearing_on(target: Located, catalog_type: str | None) -> list[Privilege]:
-    """The privileges that mean something on the target, and those that reaching it takes."""
+    """The privileges that apply to the target, and those required to reach it."""
     kinds = {Kind(node.kind) for node in target.nodes}
     return [
         privilege
@@ -47,7 +47,7 @@ def bearing_on(target: Located, catalog_type: str | None) -> list[Privilege]:
 
 
 def granted_on(target: Located, policy: Snapshot, privileges: Collection[Privilege], now: float) -> Sorted:
-    """The grants of these privileges on the target and above it that have not ended at that moment."""
+    """Grants of these privileges on the target and its ancestors that have not expired at that moment."""
     in_order: Sorted = defaultdict(lambda: defaultdict(list))
     for grant in sorted(_granted(target, policy, privileges, now), key=lambda grant: -grant.depth):
         in_order[grant.effect, grant.privilege][grant.role_id].append(grant)

@@ -1,6 +1,6 @@
-"""Who may ask about access: everybody about themselves, and about others whoever may grant on the object.
+"""Who may query access: everybody their own; others' only with the right to grant on the object.
 
-Objects on the way to the object that the asker may not know of are not named to them.
+Ancestors that are hidden from the caller are redacted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HIDDEN = "an object you may not see"
 
 @dataclass(frozen=True)
 class Redactor:
-    """What the asker sees of the objects from the metalake down to the target, in the state that is asked about."""
+    """What the caller sees of the objects from the metalake down to the target, in the queried state."""
 
     asker: Actor
     state: State
@@ -35,7 +35,7 @@ class Redactor:
 
     @cached_property
     def lineage(self) -> list[Located]:
-        """The objects from the metalake down to the target, each with its own lineage."""
+        """The objects from the metalake down to the target, each with its lineage."""
         return [Located(nodes=self.target.nodes[: depth + 1]) for depth in range(len(self.target.nodes))]
 
     def at(self, object_id: int) -> Located:
@@ -48,7 +48,7 @@ class Redactor:
         return on if self.is_known(on) else None
 
     def is_known(self, on: Located) -> bool:
-        """Whether the asker may know of this object: they named it, they see it today, or it no longer exists."""
+        """Whether this object may be shown to the caller: they named it, they see it today, or it no longer exists."""
         if on.id not in self._known:
             self._known[on.id] = on.id == self.target.id or self._is_seen(on)
         return self._known[on.id]
@@ -83,8 +83,8 @@ class Place(NamedTuple):
 def open_on(actor: Actor, metalake: str, on: Place | Located, as_of: datetime | None = None) -> tuple[State, Located]:
     """The state of a metalake's rights, now or at a moment, with one object in it.
 
-    A name means the object that had it at that moment. An object that was located by its id is the same one, whatever
-    it was called then. Raises NotFound, NotInUse, and Invalid for a kind that access is not asked about on.
+    A name resolves to the object that had it at that moment; an object located by id stays the same, whatever its name
+    was then. Raises NotFound, NotInUse, and Invalid for a kind without access queries.
     """
     if isinstance(on, Place):
         state = open_state(actor, metalake, as_of)
@@ -93,7 +93,7 @@ def open_on(actor: Actor, metalake: str, on: Place | Located, as_of: datetime | 
 
 
 def locate(actor: Actor, state: State, on: Place) -> Located:
-    """The object of this name in that state. Raises NotFound, and Invalid for a kind without such questions."""
+    """The object of this name in that state. Raises NotFound, and Invalid for a kind without access queries."""
     if on.kind not in operations.FAMILIES["read_access"]:
         kinds = ", ".join(operations.FAMILIES["read_access"])
         raise Invalid(f"Access is asked about on {kinds}, not on a {on.kind}.", kind="object")
@@ -106,29 +106,29 @@ def open_state(actor: Actor, metalake: str, as_of: datetime | None = None) -> St
 
 
 def subject(actor: Actor, state: State, target: Located, user: str | None, on: Collection[int] | None = None) -> Actor:
-    """The actor whom a question is about: the caller (`user` is None or their own name), or the member of that name.
+    """The subject of a query: the caller (`user` is None or their own name), or the member of that name.
 
-    Their policy is that of the state's moment, with at least the grants on the objects `on`. Raises NotFound if the
-    caller may not know of the object, Forbidden if they may not ask about others.
+    Their policy is as of the state's moment, with at least the grants on the objects `on`. Raises NotFound if the
+    object is hidden from the caller, Forbidden if they may not ask about others.
     """
     if user is not None and user != actor.name:
         require_reader(actor, state, target)
         return state.actor(user, state.policy_on(on))
     myself = actor if state.at is None else state.actor(actor.name, state.policy_on(on))
     if not _knows(actor, myself, state, target):
-        policy.unseen(actor, target)  # runs the checks on the path that a missing object runs, so that timing is alike
+        policy.unseen(actor, target)  # runs the same path checks as for a missing object, against timing attacks
         raise missing(target.kind, target.full_name, error_kind="object")
     return myself
 
 
 def require_reader(actor: Actor, state: State, target: Located) -> None:
-    """Raise NotFound or Forbidden unless the caller may grant today on the object, or on its nearest parent left."""
+    """Raise NotFound or Forbidden unless the caller may grant today on the object, or its nearest existing parent."""
     today = _today(state, target)
     require(actor, operations.read_access(today.kind), today)
 
 
 def is_reader(actor: Actor, state: State, target: Located) -> bool:
-    """Whether `require_reader` lets the caller pass."""
+    """Whether the caller passes `require_reader`."""
     return reads_access(actor, _today(state, target))
 
 
@@ -137,7 +137,7 @@ def _today(state: State, target: Located) -> Located:
 
 
 def as_of_today(targets: Sequence[Located]) -> list[Located]:
-    """Each object of the past as it is today, or its nearest parent that still exists; two statements for all."""
+    """Each object of the past as it is today, or its nearest existing parent; two queries for all."""
     today = by_ids(node.id for each in targets for node in each.nodes)
     return [next(today[node.id] for node in reversed(each.nodes) if node.id in today) for each in targets]
 

@@ -1,6 +1,6 @@
 """A user, a group or a role of a metalake by id, each with what belongs to it, a page at a time.
 
-Who is told what is decided by the services of each (people, roles, owners); here it is only gathered.
+What the caller may see is up to each service (people, roles, owners); this only collects it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from metalake.models import Securable, below
 M = TypeVar("M", bound=Model)
 
 LARGEST_ID = 2**63 - 1
-MOST_OWNED = 500  # objects that are looked at
+MOST_OWNED = 500  # objects examined
 
 
 class Known(NamedTuple):
@@ -44,14 +44,14 @@ class Known(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """An object that somebody owns, `group` if it is theirs as one of that group."""
+    """An object that somebody owns, `group` if through that group."""
 
     on: Located
     group: str = ""
 
     @property
     def path(self) -> str:
-        """Its full name, as the wires say it."""
+        """Its full name, as in the APIs."""
         return dotted(self.on.full_name)
 
 
@@ -161,7 +161,7 @@ def _roles(actor: Actor, top: Located, person: Person, asked: Narrowed) -> Listi
 def _owned(actor: Actor, top: Located, user_id: int, groups: dict[int, str]) -> Iterator[Owned]:
     """What a user owns, directly or by these groups, of all that the actor may load, in the order of the tree.
 
-    It is looked for among what the actor sees, so that nothing tells how much else there is.
+    Only visible objects are searched, so nothing reveals how many others there are.
     """
     seen = seen_by(actor, top)
     above = {node.id for head in seen.heads for node in head.nodes}
@@ -170,7 +170,7 @@ def _owned(actor: Actor, top: Located, user_id: int, groups: dict[int, str]) -> 
     visible |= Q(pk__in=readable.values("pk"))
     for region in seen.regions:
         visible |= region.rows()
-    # Each statement reads an index of owners; one for both would sort everything that is owned.
+    # Each query reads an index of owners; one for both would sort everything that is owned.
     for owner in (Q(owner_user_id=user_id), Q(owner_group_id__in=list(groups))):
         rows = Securable.objects.filter(Q(pk=top.id) | below(top.lineage), owner, visible).order_by("lineage")
         ids = list(rows.values_list("pk", flat=True)[:MOST_OWNED])

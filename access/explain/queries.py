@@ -1,4 +1,4 @@
-"""Who reaches an object, what somebody reaches, and many checks at once; `asking` decides who may ask."""
+"""Who reaches an object, what somebody reaches, and bulk checks; access.explain.permissions decides who may ask."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ids_of(top: Located, sort: str, names: Collection[str] | None = None) -> dic
 
 
 class Question(NamedTuple):
-    """Whether a user (None: the caller) may do what is wanted on an object."""
+    """Whether a user (None: the caller) may do an operation on an object."""
 
     user: str | None
     wanted: Wanted
@@ -77,7 +77,7 @@ def what_is_reached(
 ) -> Iterator[Reached]:
     """What somebody reaches at or below an object (None: the metalake), by lineage, from the one after `after`.
 
-    Everybody may ask about themselves; asking about others takes the right to read access to that object. Raises
+    Everybody may ask about themselves; asking about others requires the right to read access to that object. Raises
     NotFound and Forbidden, and NotFound of kind "user", "group" or "role", before the first object.
     """
     state = open_state(actor, metalake, as_of)
@@ -93,7 +93,7 @@ def what_is_reached(
 
 
 def _group_or_role(state: State, whom: Whom, snapshot: Snapshot) -> Actor:
-    """A member with just the rights of this group or role. Raises NotFound if there is none of that name."""
+    """A member with only the rights of this group or role. Raises NotFound if there is none of that name."""
     names = state.groups() if whom.sort == "group" else state.roles()
     id = next((id for id, name in names.items() if name == whom.name), None)
     if id is None:
@@ -107,7 +107,7 @@ def _missing(whom: Whom) -> NotFound:
 
 
 def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: datetime | None) -> list[bool]:
-    """The answers in order, all as of one moment; a missing or hidden object is a no, as is one that nobody has met.
+    """The answers in order, all as of one moment; a missing, hidden or not yet imported object is a no.
 
     Raises Invalid for a malformed name, and Forbidden for a question about somebody else on an object that the caller
     sees but may not read access to; both name the question.
@@ -155,7 +155,7 @@ def _types(questions: Sequence[Question], located: Mapping[Place, Located]) -> d
 def _today(
     state: State, questions: Sequence[Question], located: Mapping[Place, Located], actor: Actor
 ) -> dict[int, Located]:
-    """The objects of questions about others, by id, as they are today: rights to read access are asked of these."""
+    """The objects of questions about others, by id, as they are today, to check the right to read access on."""
     about_others = [on for user, _, on in questions if on in located and user not in (None, actor.name)]
     targets = [located[on] for on in dict.fromkeys(about_others)]
     present = targets if state.at is None else as_of_today(targets)

@@ -1,7 +1,7 @@
-"""What somebody reaches below an object, and who reaches an object: the evaluator's answers for many at once.
+"""What somebody reaches below an object, and who reaches an object: bulk evaluation.
 
-It decides nothing itself: it collects rights from the top down, and asks `policy.usable` what they permit, once for
-all objects with the same rights.
+It makes no decisions: it collects rights top down and calls `policy.usable` once for all objects with the same
+rights.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Reached(NamedTuple):
 
 
 class Access(NamedTuple):
-    """A member who can use a privilege on the object that was asked about."""
+    """A member who can use a privilege on the object in question."""
 
     user: str
     use: Use
@@ -53,7 +53,7 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True)
 class Bearer(Actor):
-    """A group or a role by itself: a member with just these roles, in the claimed group if it is a group."""
+    """A group or role on its own: a member with only these roles, in the claimed group if it is a group."""
 
     bears: tuple[int, ...] = ()
 
@@ -116,14 +116,14 @@ def reach(
     """The objects at or below another that the actor can load or use a privilege on, or use the given privilege on.
 
     They come by lineage, so that parents come first; `after` is the lineage of the last one of the page before. Memory
-    is bounded by the grants of the actor, for the past by the metalake's objects.
+    is bounded by the actor's grants, for the past by the metalake's objects.
     """
     return _Descent(state, actor, below, privilege).objects(after)
 
 
 @dataclass(slots=True)
 class _Above:
-    """A container that lies above what is read next, with what its children inherit."""
+    """An ancestor of what is read next, with what its children inherit."""
 
     lineage: str
     kind: Kind | None
@@ -172,7 +172,7 @@ class _Descent:
                     ahead = f"{row.lineage}0"
             if len(rows) < size:
                 return
-            # Each read takes more rows than the last; after a jump over what is not reached it begins small again.
+            # The batch size grows with each read, and is reset after skipping an unreachable subtree.
             last = f"{rows[-1].lineage}/"
             start, size = (ahead, FEWEST) if ahead > last else (last, min(size * 4, MOST))
 
@@ -235,7 +235,7 @@ class _Descent:
         return use
 
     def _is_dead_end(self, row: Placed) -> bool:
-        """Whether nothing below is reached: no grant or ownership changes the rights there, and they permit nothing."""
+        """Whether nothing below is reachable: no grant or ownership changes the rights, and these permit nothing."""
         if row.id in self.ways_to_granted:
             return False
         above = self.above[-1]
@@ -249,7 +249,7 @@ class _Descent:
     def _owns_below(self, lineage: str) -> bool:
         """Whether the actor owns something below this lineage.
 
-        Called with ascending lineages, so that each batch of what is owned is read once.
+        Called with ascending lineages, so each batch of owned objects is read once.
         """
         first, behind = f"{lineage}/", f"{lineage}0"
         while self._owned_next is None or (self._owned_next and self._owned_next[-1] < first):
@@ -281,7 +281,7 @@ class Standing:
 
 
 def standing(actor: Actor, lineage: Lineage) -> Standing:
-    """What the actor may do on the object; no statement, it is all in the actor's snapshot."""
+    """What the actor may do on the object; no query, only the actor's snapshot."""
     rights = policy.rights_on(actor, lineage)
     kind = Kind(lineage.nodes[-1].kind)
     owns = next((node for node in lineage.nodes if actor.owns(node)), None) if rights.member else None

@@ -1,7 +1,7 @@
-"""Finds why the evaluator says yes or no, by asking it again with fewer rights or with more.
+"""Finds why the evaluator says yes or no, by re-evaluating with fewer or more rights.
 
-Adding membership, an ALLOW or ownership never takes a right away, and adding a DENY never gives one. So a yes is
-explained by the smallest subsets of the rights that suffice, and a no by the smallest changes that turn it into a yes.
+Rights are monotonic: adding membership, an ALLOW or ownership never removes a right, and adding a DENY never gives one.
+So a yes is explained by the minimal sufficient subsets of the rights, and a no by the minimal changes to a yes.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def supports(operation: Operation, rights: Rights, kind: str) -> list[Pieces]:
 
 
 def remedies(operation: Operation, rights: Rights, kind: str, levels: Collection[str]) -> list[Pieces]:
-    """The smallest sets of pieces that, added to these rights, would allow the operation that they refuse.
+    """The smallest sets of pieces that, added to these rights, would allow the refused operation.
 
-    Owning one of the levels is offered only if nothing else helps.
+    Ownership of a level is offered only if nothing else helps.
     """
     asked = mentioned(operation)
     pieces = [] if rights.member else [MEMBER]

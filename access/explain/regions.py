@@ -1,7 +1,7 @@
 """What somebody sees in a metalake, as regions of the tree in which the same kinds of objects may be loaded.
 
-It decides nothing itself: rights change only at objects that carry a grant to the actor or are theirs, so the evaluator
-is asked once at each of these, and its answer is true for everything below it down to the next one.
+It makes no decisions: rights change only at objects that the actor has grants on or owns, so the evaluator runs once at
+each of these, and its answer holds for everything below down to the next one.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, IN_CATALOGS, Kind
 from metalake.lineage import Located
 from metalake.models import below
 
-MOST_HEADS = 1000  # objects with a grant or an owner of their own that are looked at
-MOST_RANGES = 200  # in one statement
+MOST_HEADS = 1000  # objects with a grant or an owner of their own that are examined
+MOST_RANGES = 200  # per query
 
 
 @dataclass(frozen=True)
 class Region:
     """Everything below `head` but the subtrees of `holes`: of it, the actor sees the objects of these kinds.
 
-    `hidden` are leaves with a DENY of their own, which are judged by themselves as the holes are.
+    `hidden` are leaves with a DENY of their own, which are evaluated separately, as the holes are.
     """
 
     head: Located
@@ -49,9 +49,9 @@ class Region:
 
 @dataclass(frozen=True)
 class Seen:
-    """The heads, each of which is to be judged by itself, and the regions below them that are not empty.
+    """The heads, each to be evaluated separately, and the non-empty regions below them.
 
-    `is_cut`: the actor has more grants, or owns more, than were looked at.
+    `is_cut`: the actor has more grants, or owns more, than were examined.
     """
 
     heads: list[Located]
@@ -60,7 +60,7 @@ class Seen:
 
 
 def seen_by(actor: Actor, top: Located) -> Seen:
-    """What the actor sees of a metalake: one region if rights are the same everywhere, else some for each grant."""
+    """What the actor sees of a metalake: one region if rights are uniform, else several per grant."""
     granted = granted_to(actor)
     denied = 0
     for mask in granted.values():
@@ -70,7 +70,7 @@ def seen_by(actor: Actor, top: Located) -> Seen:
         return Seen([top], [Region(top, whole)])
     heads, is_cut = _heads(actor, top, granted)
     if is_cut and denied:
-        return Seen([top, *heads], [], True)  # what was not looked at may carry a DENY
+        return Seen([top, *heads], [], True)  # the rest may have a DENY
     regions = _regions(actor, [top, *heads], {id for id, mask in granted.items() if mask & ~ALLOWS})
     few = [region for region in regions if len(region.holes) <= MOST_RANGES][:MOST_RANGES]
     return Seen([top, *heads], few, is_cut or len(few) < len(regions))
@@ -113,7 +113,7 @@ def _regions(actor: Actor, heads: list[Located], denying: Container[int]) -> lis
 def _kinds_below(actor: Actor, head: Located, more: int = 0) -> frozenset[Kind]:
     """The kinds of objects below a container that the actor sees by what they hold on it and above it.
 
-    `more` is a mask of what they hold besides.
+    `more` is a mask of their additional rights.
     """
     rights = policy.rights_on(actor, head)
     inherited = replace(rights, mask=rights.mask | more, owned=rights.owned - {operations.SELF})

@@ -1,4 +1,4 @@
-"""The changes that would turn a no into a yes, and who may make them, as the evaluator says for each candidate."""
+"""The changes that would turn a no into a yes, and who may make them, by evaluating each candidate."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Remedies:
         return Step("addMember", says, top, by=by)
 
     def _use_role(self, privilege: Privilege) -> Step | None:
-        """The step of naming a role that has the privilege and that this request left out, if there is one."""
+        """The step of activating a role that has the privilege but was omitted from this request, if there is one."""
         if self.case.subject.active is None:
             return None
         for row in self.case.in_force(self.case.given(privilege, Effect.ALLOW)):
@@ -120,7 +120,7 @@ class Remedies:
         return Step("own", f"Make {self.case.who} the owner of {self.case.named(on)}.", self.case.shown(on), by=by)
 
     def by(self, on: Located, may: Callable[[Actor], bool]) -> By:
-        """Who may make a change on an object of the lineage, as far as the asker may know."""
+        """Who may make a change on an object of the lineage, as far as the asker may see."""
         asker = self.case.asker
         if not reads_access(asker, on):
             is_loaded = policy.permits(asker, operations.load_of(on.kind), on)

@@ -1,7 +1,7 @@
-"""Plays the history of an object's access forward: after each change, who can use what on the object.
+"""Replays the history of an object's access: after each change, who can use what on the object.
 
-It starts from the state at a moment, applies the facts since then in their order, and asks the evaluator after each
-change about those whom it may touch. Grants that begin or end are changes too, which nobody makes.
+It starts from the state at a moment, applies the later facts in order, and re-evaluates the users affected by each
+change. The start and end of a grant are changes too, without an actor.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 @dataclass
 class _Touched:
-    """Whose access a change may have touched: users, the holders of roles, everybody."""
+    """Whose access a change may affect: users, the holders of roles, everybody."""
 
     users: set[int] = field(default_factory=set)
     roles: set[int] = field(default_factory=set)
@@ -152,7 +152,7 @@ class Replay:
             self.lineage = lineage_in(fact.state)
 
     def _links(self, fact: Fact, touched: _Touched) -> list[str]:
-        """Of a user's roles, a user's groups or a group's roles; told if the role or the group matters here."""
+        """Changes to a user's roles, a user's groups or a group's roles, if the role or group is relevant here."""
         before, after = set(getattr(self.policy, fact.topic).get(fact.holder, ())), set(fact.state or ())
         self._follow(fact.topic, fact.holder, sorted(after))
         roles = {role for role, on in self.rows if on in self.lineage}
@@ -174,7 +174,7 @@ class Replay:
     # Grants that begin or end
 
     def _by_the_clock(self, until: datetime) -> Iterator[Change]:
-        """The changes that time makes until that moment."""
+        """Grants that start or end up to that moment."""
         if self._edges is None:
             spans = {moment for row in self._reaching() for moment in (row.starts_at, row.ends_at)}
             self._edges = sorted((moment for moment in spans if moment and moment > self.moment), reverse=True)
@@ -197,7 +197,7 @@ class Replay:
     # Who can use what
 
     def _settle(self, touched: _Touched) -> dict[int, tuple[Use, Use]]:
-        """Ask the evaluator about those whom something touched; returns who can use other privileges than before."""
+        """Re-evaluate the affected users; returns whose usable privileges changed."""
         users = set(touched.users)
         if touched.everybody:
             users.update(self.policy.members.get(self.top, ()), self.uses)
@@ -247,7 +247,7 @@ class Replay:
 
 
 def _change_of(fact: Fact) -> tuple[str, str]:
-    """What the facts of one change have in common: the request, or else the moment."""
+    """The key shared by the facts of one change: the request, or else the moment."""
     return fact.request_id or fact.at.isoformat(), fact.actor
 
 
@@ -268,7 +268,7 @@ def _come_and_gone(
 
 
 LINKS = ("user_roles", "user_groups", "group_roles")
-# The sum keeps databases from reading by an index all that ever happened in a metalake.
+# The sum stops the database from using an index that would read a metalake's entire history.
 _METALAKE = ExpressionWrapper(F("metalake_id") + 0, output_field=BigIntegerField())
 
 

@@ -1,4 +1,4 @@
-"""The rules of using a privilege on an object, as data: for clients that resolve the rights of a whole metalake."""
+"""The rules of using a privilege on an object, as data for clients that resolve a whole metalake's rights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def operation_rules() -> list[dict[str, Any]]:
-    """What each operation takes on the kinds of object that it is asked on, in the same words."""
+    """What each operation requires on the kinds of object it applies to, in the same format."""
     return [
         {"operation": operation.name, "on": sorted(map(str, operation.on)), **_needs(operation)}
         for operation in operations.OPERATIONS.values()

@@ -37,8 +37,8 @@ from metalake.lineage import Located
 from metalake.models import Securable
 
 SMALL = 5000
-READ_REGIONS = 50  # that are read one by one
-MOST_PARENTS = 5  # containers of one name that a path is followed in
+READ_REGIONS = 50  # read one by one
+MOST_PARENTS = 5  # containers of the same name searched for a path
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _LAST = chr(0x10FFFF)
@@ -55,7 +55,7 @@ class Matches(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """The text as the database's index of names has it: ASCII letters in lower case."""
+    """The text as in the database's name index: ASCII letters in lower case."""
     return text.translate(_LOWER)
 
 
@@ -94,7 +94,7 @@ def _steps(text: str) -> list[str]:
 
 def _matching(actor: Actor, seen: Seen, limit: int, first: str, matches: Callable[[str], bool], last: str) -> Matches:
     """The objects whose name matches; in large regions those whose folded name lies between `first` and `last`."""
-    # With what lies above a head, which the actor may see as the way to it.
+    # Including the ancestors of heads, which the actor may see as the path to them.
     ids = [node.id for head in seen.heads for node in head.nodes if matches(node.name)]
     small, large = _by_size(seen)
     for region in small:
@@ -107,7 +107,7 @@ def _matching(actor: Actor, seen: Seen, limit: int, first: str, matches: Callabl
 
 
 def rank(located: Located, wanted: str) -> tuple:
-    """The order of matches: the whole name, its beginning, a word in it; containers first; by name and place."""
+    """Sort key of matches: full name, prefix, word; containers first; by name and place."""
     name = fold(located.name)
     place = 0 if name == wanted else 1 if name.startswith(wanted) else 2
     return place, len(located.nodes), name, [node.name for node in located.nodes]
@@ -119,7 +119,7 @@ def _by_size(seen: Seen) -> tuple[list[Region], list[Region]]:
     small: list[Region] = []
     large: list[Region] = list(seen.regions[READ_REGIONS:])
     for region in seen.regions[:READ_REGIONS]:
-        # Only what the actor sees is counted, or the figure would tell of the rest.
+        # Counts only what the actor sees, so the figure does not leak the rest.
         size = Securable.objects.filter(region.rows()).order_by("lineage")[: room + 1].count()
         if size > room:
             large.append(region)
@@ -142,7 +142,7 @@ def _in_index(regions: Iterable[Region], names: Q) -> QuerySet[Securable, int]:
 
 
 def _seen(actor: Actor, ids: Iterable[int]) -> list[Located]:
-    """These objects without those that the evaluator hides after all."""
+    """These objects, without those that the evaluator hides."""
     return [each for each in by_ids(ids).values() if policy.sees(actor, each)]
 
 
@@ -166,7 +166,7 @@ def _visible_children(actor: Actor, parent: Located, rows: QuerySet[Securable]) 
 
 
 LONGEST = 512  # characters
-MOST_METALAKES = 20  # that are searched at once
+MOST_METALAKES = 20  # searched at once
 MOST_GRANTS = 500  # of roles, that are looked at for whoever may grant somewhere
 
 
@@ -201,7 +201,7 @@ class Results:
 def search(actor: Actor, metalake: str | None, text: str, limit: int = 20, *, exact: bool = False) -> Results:
     """At most `limit` of each sort in a metalake, or in all of the caller's (None).
 
-    With `exact`, whoever may grant somewhere is told roles and people of exactly this name, and a miss is counted.
+    With `exact`, callers who may grant somewhere also get roles and people of exactly this name; misses are counted.
     Raises NotFound, NotInUse, TooManyRequests, and Invalid for a text that is too long.
     """
     text = text.strip()
@@ -351,7 +351,7 @@ def read_phrase(text: str) -> Phrase | None:
 def objects_meant(actor: Actor, text: str, limit: int = 5) -> list[Meant]:
     """The objects that a phrase may mean among those that the caller may grant on, the best first.
 
-    The name of the person is not looked up: the form that is filled with it does that.
+    The person's name is not looked up; the prefilled form does that.
     """
     phrase = read_phrase(text)
     if phrase is None:

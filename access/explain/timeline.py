@@ -21,7 +21,7 @@ FACTS_A_MOMENT = 5  # are read of each sort at most
 
 
 class Moment(NamedTuple):
-    """A moment when access changed, or the grants, owners and holders that it rests on.
+    """A moment when access changed, or the grants, owners and holders behind it.
 
     `actor` is "" where a grant begins or ends by itself. `member_count` is how many members can use other privileges
     on the object than before.
@@ -100,10 +100,10 @@ class Compared(NamedTuple):
 def compared(
     actor: Actor, metalake: str, on: Place | Located, before: datetime, after: datetime | None = None
 ) -> Compared:
-    """Who gained and who lost which privileges on an object from one moment to another (None: now), by user.
+    """Who gained and who lost which privileges on an object between two moments (None: now), by user.
 
-    A name means the object that had it at the later moment. Raises NotFound and Forbidden unless the caller may read
-    who has access there; Invalid if the moments are not in order, or if too much changed between them.
+    A name resolves to the object that had it at the later moment. Raises NotFound and Forbidden unless the caller may
+    read who has access there; Invalid if the moments are not in order, or if too much changed between them.
     """
     end = after or timezone.now()
     if before > end:

@@ -1,4 +1,4 @@
-"""Whether a grant or an ownership gives its holder what it says, as the evaluator decides; and what is in its way."""
+"""Whether a grant or ownership is effective for its holder, according to the evaluator, and what blocks it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from metalake.privileges import Effect, Privilege
 
 
 class Verdict(StrEnum):
-    """A DENY that is in force is effective; an ALLOW is if its holder can use the privilege and no DENY beats it."""
+    """An active DENY is effective; an ALLOW is if its holder can use the privilege and no DENY overrides it."""
 
     EFFECTIVE = "effective"
     BEATEN = "beaten"
@@ -41,7 +41,7 @@ class Missing(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """`says` is a sentence on why the way gives nothing, "" if it is effective."""
+    """`says` is why the access path is not effective, "" if it is."""
 
     verdict: Verdict
     says: str = ""
@@ -53,9 +53,9 @@ EFFECTIVE = Judgement(Verdict.EFFECTIVE)
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Judges what is granted on one lineage, or owned there; equal cases are decided once.
+    """Evaluates grants and ownership on one lineage; equal cases are evaluated once.
 
-    `alone`: of groups or roles, each as if a member held just that; sentences say so.
+    `alone`: groups or roles, each as if a member held only that; sentences say so.
     """
 
     sight: Redactor
@@ -112,7 +112,7 @@ class Evaluator:
         return self._broken[key]
 
     def _lacks(self, who: Actor, piece: Piece) -> list[tuple[str, Missing]]:
-        """What is to be granted or lifted for this piece of rights, in words and as data."""
+        """What to grant or lift for this piece of rights, as text and as data."""
         if piece.what is What.NO_DENY:
             denies = self._denies(who, piece.privilege)
             return [(self._denying(deny), Missing(piece.privilege, self._on(deny), is_denied=True)) for deny in denies]

@@ -1,4 +1,4 @@
-"""What one person sees of an object and directly below it, for whoever may read access there."""
+"""What a user sees of an object and its direct children, for callers who may read access there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
 def children_seen(actor: Actor, metalake: str, user: str, on: Place, after: str, limit: int) -> list[Located]:
     """The objects directly below another that a user sees, by kind and name, from the one after `after`.
 
-    `after` is "kind/name" of the last one of the page before. Raises as `viewer` does.
+    `after` is "kind/name" of the last one of the page before. Raises the errors of `viewer`.
     """
     state, target = open_on(actor, metalake, on)
     rows = _visible(_member(actor, state, target, user), target, Securable.objects.filter(parent_id=target.id))
@@ -44,7 +44,7 @@ def children_seen(actor: Actor, metalake: str, user: str, on: Place, after: str,
 
 
 def seen_among(person: Actor, target: Located, ids: Collection[int]) -> frozenset[int]:
-    """The ids of those children of an object that a person sees; one statement for each kind of child."""
+    """The ids of those children of an object that a person sees; one query per kind of child."""
     rows = Securable.objects.filter(parent_id=target.id, pk__in=ids)
     return frozenset(_visible(person, target, rows).values_list("pk", flat=True))
 
@@ -52,7 +52,7 @@ def seen_among(person: Actor, target: Located, ids: Collection[int]) -> frozense
 def metalakes_unseen(actor: Actor, user: str, metalakes: Iterable[Located]) -> frozenset[int]:
     """The ids of the metalakes that a user is no member of, of those where the actor may read access; one statement.
 
-    `access/check` answers the same of each by `load_metalake`.
+    `access/check` with `load_metalake` gives the same answers.
     """
     readable = {top.id for top in metalakes if reads_access(actor, top)}
     joined = Member.objects.filter(metalake_id__in=readable, user__username=user, enabled=True)
@@ -69,7 +69,7 @@ def seen_of(person: Actor, target: Located) -> Seen:
 def viewer(actor: Actor, metalake: str, target: Located, user: str) -> Actor:
     """The member of that name, to ask what they see at an object.
 
-    Raises NotFound if the caller may not know of the object or there is no such member, and Forbidden unless the
+    Raises NotFound if the object is hidden from the caller or there is no such member, and Forbidden unless the
     caller may read access there or is that member.
     """
     state, _ = open_on(actor, metalake, target)
@@ -84,7 +84,7 @@ def _member(actor: Actor, state: State, target: Located, user: str) -> Actor:
 
 
 def _visible(person: Actor, target: Located, rows: QuerySet[Securable]) -> QuerySet[Securable]:
-    """Those of the rows below the target that the person may load, or that are the path to what they may load."""
+    """The rows below the target that the person may load, or that are ancestors of what they may load."""
     if target.kind == Kind.METALAKE:
         is_member = person.is_member(target.id)
         return policy.visible_catalogs(person, target, rows.filter(kind=Kind.CATALOG)) if is_member else rows.none()

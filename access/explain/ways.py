@@ -1,9 +1,8 @@
-"""Every way by which somebody gets a privilege on an object, or is refused it: by which role, group, grant or owner.
+"""Access paths: how somebody gets or is denied a privilege on an object, by role, group, grant or ownership.
 
-A way is one grant, on the object or above it, to a role that somebody holds, directly or through one of their groups;
-or the ownership of the object or of one above it. Ways are made one by one in their order, by ids, so that a
-page costs little however many there are; the evaluator decides what each gives (access.explain.verdicts), and those of
-a page get their names.
+An access path is one grant, on the object or an ancestor, to a role that somebody holds directly or through a group; or
+ownership of the object or an ancestor. Paths are generated lazily in order, by ids, so that a page is cheap however
+many there are; the evaluator decides what each gives (access.explain.verdicts), and only those of a page get names.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class Rows:
 
     @cached_property
     def members(self) -> list[Actor]:
-        """Everybody whose ways are shown, by name."""
+        """Everybody whose access paths are shown, by name."""
         if self.own:
             return [self.own]
         return [Actor(id, name, self.policy, at=self.now) for name, id in sorted(self.sight.state.members().items())]
@@ -115,7 +114,7 @@ class Rows:
         return [make(id, name, self.policy, self.now) for name, id in sorted((names[id], id) for id in ids)]
 
     def _may_match(self, who: Actor) -> bool:
-        """Whether a way of theirs may have the names that are asked for."""
+        """Whether one of their access paths may match the name filters."""
         whom, text = self.narrowed.whom, self.narrowed.q.casefold()
         if not whom and not text:
             return True
@@ -147,7 +146,7 @@ class Rows:
     # The rows
 
     def judged(self, after: Key | None) -> Iterator[EvaluatedPath]:
-        """The rows that are wanted, from the one behind `after` on."""
+        """The matching rows after `after`."""
         judge = Evaluator(self.sight, self.granted, self.role_names, alone=self.narrowed.by != "user")
         for row in self._every(after):
             if (after is not None and row.key <= after) or not self._is_wanted(row):
@@ -303,8 +302,8 @@ def ways_in(
 ) -> AccessPathsPage:
     """One page of the ways to an object, now or at a moment: DENY first, then owners, then ALLOW, by privilege.
 
-    Whoever may read access to the object is shown everybody's ways, others who see it their own. `after` is `next` of
-    the page before. Raises NotFound for an object that the caller may not know of, and Invalid.
+    Callers who may read access to the object get everybody's ways, others who see it their own. `after` is `next` of
+    the previous page. Raises NotFound for an object hidden from the caller, and Invalid.
     """
     behind = _read_after(after)
     rows = _rows(actor, metalake, on, as_of, narrowed)
@@ -323,7 +322,7 @@ def ways_in(
 def every_way(
     actor: Actor, metalake: str, on: Place | Located, as_of: datetime | None = None, *, narrowed: Narrowed = ALL
 ) -> Iterator[AccessPath]:
-    """All ways to an object, in the order of their pages. Raises as `ways_in` does, before the first one."""
+    """All ways to an object, in the order of their pages. Raises the errors of `ways_in`, before the first one."""
     rows = _rows(actor, metalake, on, as_of, narrowed)
 
     def pieces() -> Iterator[AccessPath]:
@@ -368,7 +367,7 @@ def _read_after(text: str) -> Key | None:
 
 
 def _ways(rows: Rows, some: Sequence[EvaluatedPath]) -> Iterator[AccessPath]:
-    """These rows by names, with who granted what and when."""
+    """These rows with names, and who granted what and when."""
     ids = [node.id for node in rows.sight.target.nodes]
     grants = [row.grant for row, _ in some if row.grant]
     stored = rows.sight.state.grants({ids[grant.depth] for grant in grants}, {grant.role_id for grant in grants})

@@ -1,6 +1,6 @@
-"""The present state of objects, people and grants, as questions about access need it.
+"""The current state of objects, people and grants, as access queries need it.
 
-The past (access/history/past.py) has the same interface, so that one evaluator decides on either.
+The past (access/history/past.py) has the same interface, so one evaluator serves both.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ class State(Protocol):
         """Raises NotFound and Invalid of kind "object"; `asker` as for find_asked."""
 
     def locate_all(self, addresses: Collection[Address]) -> dict[Address, Located]:
-        """The objects at these addresses, in as many statements as one takes; misses are left out.
+        """The objects at these addresses, in as many queries as for one; misses are left out.
 
-        No outside system is asked: what nobody has met is a miss.
+        External systems are not queried: an object not yet imported is a miss.
         """
 
     def same(self, on: Located) -> Located:
-        """An object that was located by its id, as it is in this state. Raises NotFound of kind "object"."""
+        """An object located by id, as of this state. Raises NotFound of kind "object"."""
 
     def policy_on(self, object_ids: Collection[int] | None = None) -> Snapshot:
         """The policy, with at least the grants on these objects, or on all (None)."""
 
     def grants(self, object_ids: Collection[int], role_ids: Collection[int] | None = None) -> list[GrantRow]:
-        """The grants on these objects that have not ended, of these roles or of all (None)."""
+        """Unexpired grants on these objects, of these roles or of all (None)."""
 
     def members(self) -> dict[str, int]:
         """The enabled members' ids by name."""
@@ -94,7 +94,7 @@ class State(Protocol):
         """At most `size` lineages of what the actor owns at or below an object, sorted, from the lineage `start` on."""
 
     def actor(self, name: str, policy: Snapshot) -> Actor:
-        """The member of that name, or a former one who still has links; else an actor without any right."""
+        """The member of that name, or a former one who still has links; else an actor without rights."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Now:
 
 
 _LEFT_OUT = ", ".join(f"'{kind}'" for kind in BESIDE_CATALOGS)
-# Raw SQL: one answer may run it a thousand times, and Django takes as long to compose it as the database to run it.
+# Raw SQL: one answer may run it 1000 times, and composing it in Django takes as long as running it.
 _WALK = (
     "SELECT id, kind, name, lineage, owner_user_id, owner_group_id FROM metalake_securable "  # noqa: S608
     f"WHERE lineage >= %s AND lineage < %s AND kind NOT IN ({_LEFT_OUT}) ORDER BY lineage LIMIT %s"

@@ -1,4 +1,4 @@
-"""The state of a metalake's rights at a moment in the past: the newest fact of each thing until then."""
+"""The past state of a metalake's rights: the newest fact about each thing up to that moment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from metalake.privileges import Effect, Privilege
 
 @dataclass(frozen=True)
 class Past:
-    """The state at `at`, read from the history; its groups are stored ones, since claims of tokens have no history."""
+    """The state at `at`, read from the history; only stored groups, since token claims have no history."""
 
     top: Located
     at: float
@@ -70,7 +70,7 @@ class Past:
         return [[names[0], *finder().levels(names[1]), *names[2:]], names]
 
     def _down(self, paths: Mapping[Address, list[str]]) -> dict[Address, Located]:
-        """Follow all paths from the metalake, a step at a time for all; misses are left out."""
+        """Resolve all paths from the metalake level by level; misses are left out."""
         ways = dict.fromkeys(paths, self.top.nodes)
         for depth in range(max(map(len, paths.values()))):
             steps = {
@@ -87,7 +87,7 @@ class Past:
         return {at: Located(nodes=nodes) for at, nodes in ways.items() if nodes[-1].kind == at.kind}
 
     def _children(self, steps: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], list[Node]]:
-        """The objects that had these names below these parents at the moment, in two statements."""
+        """The objects with these names below these parents at the moment, in two queries."""
         children: defaultdict[tuple[int, str], list[Node]] = defaultdict(list)
         for fact in self._standing(self.facts.filter(topic="object", about__in=_ever_called(steps))):
             children[fact.holder, fact.name].append(node_of(fact))
@@ -163,7 +163,7 @@ class Past:
 
     @cached_property
     def _objects(self) -> list[Placed]:
-        """All objects of the metalake at the moment but roles, by lineage; they are all in memory."""
+        """All objects of the metalake at the moment except roles, by lineage; held in memory."""
         rows = [_placed(fact) for fact in self._standing(self.facts.filter(topic="object", metalake_id=self.top.id))]
         alive = {row.id for row in rows} | {self.top.id}
         return sorted(
@@ -191,7 +191,7 @@ _EMPTY = Snapshot(epoch=0, stamp="", members={}, user_roles={}, user_groups={}, 
 
 
 def _ever_called(steps: Collection[tuple[int, str]]) -> list[int]:
-    """The ids of objects that ever had one of these (parent id, name) pairs."""
+    """Ids of objects that ever had one of these (parent id, name) pairs."""
     if not steps:
         return []
     values = ", ".join(["(%s, %s)"] * len(steps))
@@ -245,5 +245,5 @@ def state_at(top: Located, moment: datetime | None) -> State:
         raise Invalid(f"The history of metalake {top.name} {since}: ask about a later moment.")
     if not own[0].state:
         raise NotFound(f"Metalake {top.name} does not exist.", kind=Kind.METALAKE)
-    # Requests name it by today's name, and answers show it by that.
+    # Requests and responses use its current name.
     return Past(Located(nodes=(node_of(own[0])._replace(name=top.name),)), moment.timestamp(), facts)

@@ -1,7 +1,7 @@
-"""The whole state of a metalake's objects and rights as of one place in the chain of facts, in batches.
+"""The complete state of a metalake's objects and rights as of one place in the chain of facts, in batches.
 
-A fact in the chain never changes, and what is sealed later has a later place; so the state as of a place can be read in
-any number of requests, while others go on writing.
+Chained facts are immutable and later ones get later places, so the state as of a place can be read over any number of
+requests, concurrently with writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.lineage import Located
 
-BATCH = 2000  # facts that one statement returns
+BATCH = 2000  # facts per query
 LINKS = ("user_roles", "user_groups", "group_roles")
 
 
@@ -84,8 +84,8 @@ def _is_role(fact: Fact) -> bool:
 def things_of(top: Located, place: int, after: int = 0) -> Iterator[list[Line]]:
     """The objects, groups, members and grants of a metalake as of a place, by the place of their newest fact.
 
-    An object's line may come before that of its parent; what lies below an object without a line is gone with it, and
-    so are the grants of such a role.
+    An object's line may precede its parent's; an object without a line is gone, with all below it, and so are the
+    grants of such a role.
     """
     while True:
         rows = _things(top.id, place, after)
@@ -122,7 +122,7 @@ def state_of(
 ) -> tuple[Located, int, Iterator[list[Line]]]:
     """The metalake, the place in the history that its state is as of, and that state in batches.
 
-    `place` and `after` go on with a state that was read in part: from the line of that place on. Raises NotFound,
+    `place` and `after` resume a partly read state, from the line of that place on. Raises NotFound,
     NotInUse, Forbidden unless the caller may read everybody's access, and Invalid for a place that is not there yet.
     """
     top = enter(actor, metalake)

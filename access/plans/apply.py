@@ -63,10 +63,9 @@ def apply_plan(actor: Actor, metalake: str, token: str | None) -> Applied:
     """Apply one of the caller's plans; a plan without changes has no token and does nothing.
 
     If rights have changed since, a plan of changes is recomputed outside the transaction, because counting its blast
-    radius under the lock would block all other changes; it is applied if the result is the same and rights have not
-    changed again meanwhile. Raises NotFound if the caller has no such plan, Conflict if it was already applied or has
-    expired, or if rights changed under a plan of a state, Moved if the recomputed plan differs, and any error of the
-    changes themselves.
+    radius under the lock would block all other changes; it is applied if the result and the rights are then unchanged.
+    Raises NotFound if the caller has no such plan, Conflict if it was already applied or has expired, or if rights
+    changed under a plan of a state, Moved if the recomputed plan differs, and any error of the changes themselves.
     """
     for _ in range(ATTEMPTS):
         try:

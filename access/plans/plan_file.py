@@ -28,7 +28,7 @@ from metalake.wire import MAX_BODY_NESTING, Body, Moment, kind_of, quote, read, 
 
 YAML, JSON = "application/yaml", "application/json"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-# What every YAML, 1.1 or 1.2, reads as text without quotes; the emitter quotes what its syntax asks for.
+# Plain scalars that YAML 1.1 and 1.2 both read as strings; the emitter adds the quotes that its syntax needs.
 _PLAIN = re.compile(r"(?!(?:y|yes|n|no|on|off|true|false|null|nan|inf|infinity)\Z)[^\W\d]", re.IGNORECASE)
 
 
@@ -157,7 +157,7 @@ class ChangeBody(Body):
         return Change(self.change, self.role)
 
     def _require(self, *names: str) -> None:
-        """Raise Invalid unless just these fields are there, and times at most for a privilege."""
+        """Raise Invalid unless exactly these fields are set; times are allowed only with a privilege."""
         optional = {"start_time", "end_time"} if "privilege" in names else set()
         for name in ("privilege", "condition", "on", "start_time", "end_time", "user", "group"):
             is_there, shown = getattr(self, name) is not None, to_camel(name)
@@ -200,7 +200,7 @@ def read_file(raw: bytes, media_type: str = YAML, shape: type[AccessFile | Chang
     if shape is None:
         shape = ChangesFile if isinstance(data, dict) and "changes" in data else AccessFile
     file = read(shape, data)
-    del data  # frees memory: the file would exist in three forms at once
+    del data  # frees memory: otherwise three copies of the file exist at once
     return file.wanted()
 
 
@@ -238,7 +238,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_odd_text(data: Any) -> None:
-    """Raise Invalid for NUL and lone surrogates, which no database stores; JSON can escape both."""
+    """Raise Invalid for NUL and lone surrogates, which JSON can escape but no database can store."""
     waiting = [data]
     while waiting:
         item = waiting.pop()
@@ -274,7 +274,7 @@ def _place(mark: Any) -> str:
 
 
 class _Builder:
-    """Builds data from YAML's events, which end every container that they begin."""
+    """Builds data from YAML's balanced event stream."""
 
     def __init__(self, parsed: Iterator[events.Event]) -> None:
         self.events, self.room = parsed, settings.METALAKE_MAX_PLAN_VALUES
@@ -291,7 +291,7 @@ class _Builder:
         return result
 
     def _value(self, event: Any, depth: int) -> Any:
-        """What begins with this event, inside of `depth` containers."""
+        """The value that starts with this event, at nesting `depth`."""
         self._refuse_extras(event)
         if depth:
             self.room -= 1
@@ -385,5 +385,5 @@ def as_yaml(wanted: Wanted) -> str:
 
 
 def in_yaml(data: Any, **style: Any) -> str:
-    """Plain data as YAML, with quotes around whatever some reader takes for another type than text."""
+    """Plain data as YAML, quoting whatever some parser would not read as a string."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, **style)

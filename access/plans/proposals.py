@@ -1,4 +1,4 @@
-"""Proposes a role for an access request: grants belong to roles, while those who give them think of people."""
+"""Proposes a role for an access request: grants belong to roles, but users think of people."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AccessRequest:
     """Users and groups, an object, and how they are to be given privileges there.
 
     `role` chooses a role by name, or names a new one; people may be left out then. `with_use` are the USE_* privileges
-    that are also given where they lack them on the way to the object.
+    to grant as well where they lack them on the ancestors.
     """
 
     people: tuple[Whom, ...]
@@ -45,11 +45,11 @@ class AccessRequest:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A role for a request, and why this one; `role` is None where nothing is to be done or others have to be asked.
+    """A role for a request, and why this one; `role` is None if there is nothing to do or others have to be asked.
 
-    `changes` are what to plan and `planned` the plan of them; both are empty where all is effective already, and where
-    the caller may not do all of it: then `asks` says whom to ask. `other_holders` is None where the caller may not
-    know who holds the role. `alternatives` are roles of others that hold exactly this.
+    `changes` are what to plan and `planned` their plan; both are empty if everything is already effective, and if the
+    caller may not do all of it: then `asks` says whom to ask. `other_holders` is None if the caller may not see who
+    holds the role. `alternatives` are roles of others with exactly these grants.
     """
 
     role: str | None
@@ -66,10 +66,10 @@ class Proposal:
 
 @misses_counted("user", "group", "role")
 def propose(actor: Actor, metalake: str, request: AccessRequest) -> Proposal:
-    """By which role people are given privileges on an object, with the plan of it, counted as far as there is time.
+    """Choose the role that gives people privileges on an object, with its plan, counted within a time budget.
 
     Raises NotFound and Forbidden unless the caller may grant these privileges there, NotFound of kind "user", "group"
-    or "role", and Invalid for a request that names nobody or nothing, or a role that holds what it contradicts.
+    or "role", and Invalid for a request without people or privileges, or for a role with conflicting grants.
     """
     top = enter(actor, metalake)
     if not request.entries:
@@ -111,7 +111,7 @@ class _Proposing:
         return replace(proposal, alternatives=alternatives)
 
     def _grants(self) -> Grants:
-        """The request's grants, then those of USE_* on the way that are added to them."""
+        """The request's grants, then the added USE_* grants on the ancestors."""
         spans = {(given.starts, given.ends) for given in self.request.entries.values() if given.effect is Effect.ALLOW}
         span = spans.pop() if len(spans) == 1 else (None, None)
         use = [(use.on, {use.privilege: Given(Effect.ALLOW, *span)}) for use in self.use if use.is_added]
@@ -142,10 +142,10 @@ class _Proposing:
     def _without(self, reason: str, *asks: Step) -> Proposal:
         return Proposal(None, False, reason, notes=self.notes, use=self.use, asks=asks)
 
-    # For those who may grant on the object, and not make or assign roles
+    # For callers who may grant on the object but not create or assign roles
 
     def _by_a_granter(self) -> Proposal:
-        """A plan for a role that is chosen by name, if nobody has to be assigned to it; else whom to ask."""
+        """A plan for the role chosen by name, if it needs no new assignment; else whom to ask."""
         top = policy.describe(self.top)
         if self.request.role is None:
             return self._ask(f"assigning a role takes manage_grants on {top}", self._may_make)
@@ -160,13 +160,13 @@ class _Proposing:
         return self._planned(choice, choice.others if is_known else None)
 
     def _is_known(self, row: Role) -> bool:
-        """Whether the caller, who reads access to the object, reads there who holds the role."""
+        """Whether the caller, who may read access to the object, can see there who holds the role."""
         ids = [node.id for node in self.target.nodes]
         grants = Grant.objects.filter(unended(self.actor.moment), group=row.group_id, content_object__in=ids)
         return policy.sees(self.actor, located(self.top, row)) or grants.exists()
 
     def _ask(self, why: str, may: Callable[[Actor], bool]) -> Proposal:
-        """No plan, since a part of it would be of no use, and whom to ask for all of it."""
+        """No plan, since a partial one would be useless, but whom to ask for all of it."""
         who = some_of([party.whom for party in self.parties]) if self.parties else f"role {self.request.role}"
         what = ", ".join(grant_entries.spelled(self.request.entries))
         says = f"Give {who} {what} on {policy.describe(self.target)}: {why}."
@@ -184,7 +184,7 @@ class _Proposing:
 
 
 def _merged(grants: Grants) -> Grants:
-    """The grants with those on the same object as one; the first object stays the first."""
+    """Merge grants on the same object, in order of first occurrence."""
     by_id: dict[int, tuple[Located, Entries]] = {}
     for on, privileges in grants:
         there = by_id.get(on.id, (on, {}))[1]

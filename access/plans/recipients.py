@@ -1,4 +1,4 @@
-"""The people of an access request, and what they have already on the object and on the way to it.
+"""The people of an access request, and their existing access to the object and its ancestors.
 
 The caller may grant on the object, and so may read who has access there, through which roles and groups.
 """
@@ -34,10 +34,10 @@ USES = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
 
 
 class Note(NamedTuple):
-    """What a request comes to for one person and privilege, and why.
+    """The effect of a request for one person and privilege, and why.
 
-    `verdict`: "new"; "effective", so already; "later", begins later; "beaten" by a DENY; "broken", since a USE_* is
-    lacking or the user is disabled.
+    `verdict`: "new"; "effective" already; "later", starts later; "beaten" by a DENY; "broken", since a USE_* is
+    missing or the user is disabled.
     """
 
     whom: Whom
@@ -47,9 +47,9 @@ class Note(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A USE_* privilege that people lack on the way.
+    """A USE_* privilege that people lack on an ancestor.
 
-    `is_offered`: the caller may give it, and it helps; `by` says who may where the caller may not.
+    `is_offered`: the caller may grant it, and it helps; otherwise `by` says who may.
     """
 
     privilege: Privilege
@@ -62,7 +62,7 @@ class Use(NamedTuple):
 
 
 class Party(NamedTuple):
-    """A user, or a group as a member who has just its rights; `direct` are the roles that it holds itself."""
+    """A user, or a group modelled as a member with only its rights; `direct` are its directly assigned roles."""
 
     whom: Whom
     id: int
@@ -90,7 +90,7 @@ def find_parties(actor: Actor, top: Located, people: Collection[Whom]) -> list[P
 
 @dataclass(frozen=True)
 class Standing:
-    """What the people of a request have on an object's lineage; two statements and the names, however many they are."""
+    """The rights of a request's people on an object's lineage; two queries plus names, regardless of their number."""
 
     asker: Actor
     target: Located
@@ -102,7 +102,7 @@ class Standing:
 
     @cached_property
     def case(self) -> Case:
-        """One question of the asker about the object, for the sentences about it."""
+        """A case about the object, used to phrase sentences for the asker."""
         return Case(self.asker, self.state, self.asker, self.target, use_of(Privilege.MANAGE_GRANTS, self.target.kind))
 
     @cached_property
@@ -111,7 +111,7 @@ class Standing:
 
     @cached_property
     def rows(self) -> list[GrantRow]:
-        """The grants on the lineage that are in force, of the roles of all these people, nearest first."""
+        """Active grants on the lineage, of the roles of all these people, nearest first."""
         roles = {role for party in self.parties for role in party.actor.roles}
         if not roles:
             return []
@@ -127,10 +127,10 @@ class Standing:
     def groups(self) -> dict[int, str]:
         return self.state.groups({group for party in self.parties for group in party.actor.groups})
 
-    # USE_* on the way
+    # USE_* on the ancestors
 
     def uses(self, entries: Entries, with_use: Collection[Privilege]) -> tuple[Use, ...]:
-        """The USE_* privileges that the ALLOWs of a request take and that some of the people lack."""
+        """The USE_* privileges that the ALLOWs of a request require and some of the people lack."""
         asked = {p for p, given in entries.items() if given.effect is Effect.ALLOW}
         needed = {use for privilege in asked for use in _needed(privilege, self.target)} - asked
         uses = (self._use(privilege, with_use) for privilege in sorted(needed))
@@ -157,7 +157,7 @@ class Standing:
     # SharedDict
 
     def notes(self, entries: Entries, uses: Sequence[Use]) -> Iterator[Note]:
-        """What the request comes to for each person and privilege."""
+        """The effect of the request for each person and privilege."""
         broken = {whom: use for use in reversed(uses) if not use.is_added for whom in use.lacking}
         for party in self.parties:
             for privilege, given in entries.items():
@@ -204,17 +204,17 @@ class Standing:
 
 
 def carrier(privilege: Privilege, target: Located) -> Located:
-    """Where a USE_* privilege is given for an object: on its catalog or schema, or on itself if it is above these."""
+    """Where a USE_* privilege is granted for an object: its catalog or schema, or itself if it is above these."""
     kind = Kind.CATALOG if privilege is Privilege.USE_CATALOG else Kind.SCHEMA
     depth = max((n for n, node in enumerate(target.nodes) if node.kind == kind), default=len(target.nodes) - 1)
     return Located(nodes=target.nodes[: depth + 1])
 
 
 def _needed(privilege: Privilege, target: Located) -> set[Privilege]:
-    """The USE_* privileges without which a privilege on an object is of no use there or below."""
+    """The USE_* privileges without which a privilege on an object has no effect there or below."""
     kinds = grantable_on(privilege) - _BESIDE
     lowest = max(kinds, key=lambda kind: KINDS[kind].depth)
-    # Granting on an object takes what is above it alone.
+    # Granting on an object requires USE_* on its ancestors only.
     traversal = use_of(privilege, target.kind if privilege is Privilege.MANAGE_GRANTS else lowest).traversal
     if traversal is Traversal.NONE:
         return set()
@@ -232,7 +232,7 @@ def _is_in_force(row: GrantRow, actor: Actor) -> bool:
 
 
 def _given(row: GrantRow) -> Given:
-    """How a grant that is in force is given, from now on."""
+    """The terms of an active grant, from now on."""
     return Given(row.effect, None, row.ends_at)
 
 

@@ -1,4 +1,4 @@
-"""What stays refused by DENYs although changes of rights allow it: by which role, where one may read it."""
+"""What DENYs still block although the changes allow it, and by which role, if the caller may read that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = 1000  # objects that are looked up
 
 
 class Denied(NamedTuple):
-    """A DENY of a role on object `carrier`, which keeps something refused on object `on`, at or below it."""
+    """A DENY of a role on object `carrier`, which blocks something on object `on`, at or below it."""
 
     on: int
     carrier: int
@@ -35,14 +35,14 @@ class Denied(NamedTuple):
 
 
 class Denials:
-    """Collects what stays refused: `noted` are the privileges that each DENY keeps refused, and to which users."""
+    """Collects what stays denied: `noted` are the privileges that each DENY blocks, and for which users."""
 
     def __init__(self) -> None:
         self.noted: dict[Denied, tuple[set[Privilege], set[str]]] = {}
         self._known: dict[tuple, frozenset[Privilege]] = {}
 
     def stay(self, node: Node, before: int, after: int, above: frozenset[str], is_owner: bool) -> frozenset[Privilege]:
-        """What would be gained by these masks if nothing were denied, and is not."""
+        """The privileges that these masks would add but for DENYs."""
         key = node.kind, node.catalog_type, before, after, above, is_owner
         if key not in self._known:
             free, was = (usable(node, mask & ALLOWS, above, is_owner) for mask in (after, before))
@@ -52,7 +52,7 @@ class Denials:
     def note(
         self, node: Node, privileges: Iterable[Privilege], masks: Mapping[int, Mapping[int, int]], names: list[str]
     ) -> None:
-        """Note the nearest DENY by which each privilege stays refused on an object; `masks` are of roles, by object."""
+        """Note the nearest DENY that blocks each privilege on an object; `masks` are of roles, by object."""
         for privilege in privileges:
             denied = next(_denying(node, privilege, masks))
             privileges_of, users = self.noted.setdefault(denied, (set(), set()))
@@ -71,7 +71,7 @@ def _denying(node: Node, privilege: Privilege, masks: Mapping[int, Mapping[int, 
 
 
 def usable(node: Node, mask: int, above: frozenset[str], is_owner: bool) -> set[Privilege]:
-    """What a member may use by this mask; `above` are the kinds of what they own above the object."""
+    """What a member may use with this mask; `above` are the kinds of the ancestors they own."""
     owned = above | {node.kind.value, operations.SELF} if is_owner else above
     return set(reach.usable(Rights(True, mask, owned), node.kind, node.catalog_type))
 

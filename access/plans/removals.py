@@ -1,6 +1,6 @@
-"""Takes somebody's access to an object away: all roles that give it, together, as one plan; or lifts a DENY for one.
+"""Removes a principal's access to an object through all roles that give it, as one plan; or lifts a DENY for one.
 
-A role that nobody else holds loses its grants; one that others hold is taken from this user or group alone.
+A role that nobody else holds has its grants revoked; a shared role is only unassigned from this user or group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_NAMED = 3  # objects in a sentence
 
 
 class Part(NamedTuple):
-    """A role by which somebody has access, or is denied it, and what becomes of it; without changes it stays."""
+    """A role that gives or denies somebody access, and what happens to it; without changes it stays."""
 
     role: str
     says: str
@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """The roles that give it; `notes` say what stays: what they own, and the USE_* that they need for more."""
+    """The roles that give access; `notes` say what stays: owned objects, and USE_* still needed elsewhere."""
 
     parts: list[Part]
     notes: list[str]
@@ -70,11 +70,11 @@ def _key(row: Role, one: _Entry) -> tuple[int, int, str]:
 def remove_access(
     actor: Actor, metalake: str, whom: Whom, on: Place, effect: Effect = Effect.ALLOW, only: Collection[str] = ()
 ) -> Removal:
-    """What gives a user or group access to an object and all below it, with the changes that take it, to be planned.
+    """What gives a user or group access to an object and all below it, with the changes that remove it, to be planned.
 
-    With DENY it is what denies them something on the object, to be lifted for them. `only` names roles if not all are
-    looked at. What the caller may not take stays, and is said. Raises NotFound, and Forbidden for who may not read
-    access to the object.
+    With DENY: what denies them something on the object, to be lifted for them. `only` limits this to the named roles.
+    What the caller may not remove stays, with a note. Raises NotFound, and Forbidden if the caller may not read access
+    to the object.
     """
     state, target = open_on(actor, metalake, on)
     require_reader(actor, state, target)
@@ -85,7 +85,7 @@ def remove_access(
 
 
 class _Removing:
-    """`gone` are the grants that are taken, by ids of role and object and privilege; `left` the roles taken whole."""
+    """`gone` are the revoked grants, by ids of role and object and privilege; `left` the roles fully unassigned."""
 
     def __init__(self, actor: Actor, target: Located, party: Party, effect: Effect) -> None:
         self.actor, self.target, self.party, self.effect = actor, target, party, effect
@@ -95,7 +95,7 @@ class _Removing:
         self.left: set[int] = set()
         self.stays: list[str] = []
         self.entries = self._entries()
-        # A DENY that is lifted from the role itself would be lifted for former members too.
+        # Revoking the DENY from the role would lift it for former members too.
         former = effect is Effect.DENY
         self.holders = [holders_of(target.top, s, self.entries, with_former=former) for s in ("user", "group")]
         counts = self._grants(self.entries).values_list("group__role", "effect").annotate(Count("pk"))
@@ -106,7 +106,7 @@ class _Removing:
         return Grant.objects.filter(unended(self.actor.moment), group__role__in=roles)
 
     def _entries(self) -> dict[int, list[_Entry]]:
-        """What the roles hold that bears on the object, and for ALLOW what they hold below it."""
+        """The roles' grants that affect the object, and for ALLOW also those below it."""
         scope = Q(content_object__in=[node.id for node in self.target.nodes])
         if self.effect is Effect.ALLOW:
             scope |= below(self.target.lineage, "content_object__lineage")
@@ -126,10 +126,10 @@ class _Removing:
     def _named(self, on: Located) -> str:
         return policy.describe(on) if self._is_read(on) or policy.sees(self.actor, on) else HIDDEN
 
-    # What becomes of each role
+    # What happens to each role
 
     def parts(self, only: Collection[str]) -> Iterator[Part]:
-        """The roles by name. USE_* above the object comes last: it goes where nothing that stays needs it."""
+        """The roles by name. USE_* above the object comes last: it is removed unless a remaining grant needs it."""
         rows = Role.objects.filter(pk__in=self.entries).order_by("name")
         roles = [row for row in rows if not only or row.name in only]
         going = {row.pk: [one for one in self.entries[row.pk] if not self._leads_there(one)] for row in roles}
@@ -151,7 +151,7 @@ class _Removing:
         return sum(self.counts.get((role, effect.value), 0) for effect in Effect)
 
     def _others(self, role: int) -> int:
-        """How many users and groups hold the role beside this one."""
+        """How many other users and groups hold the role."""
         return sum(len(by_id.get(role, ())) for by_id in self.holders) - (role in self.party.direct)
 
     def _may_take(self, one: _Entry) -> bool:
@@ -177,7 +177,7 @@ class _Removing:
         return Part(role.name, " ".join(says), changes)
 
     def _unassigned(self, role: Role) -> tuple[str, tuple[Change, ...]]:
-        """The role is taken from them alone, if that takes nothing else that it should not."""
+        """Unassign the role from them alone, if that removes nothing else."""
         others = self._others(role.pk)
         keep = f"{others} others hold it and keep it" if others > 1 else "1 other holds it and keeps it"
         has_both = any(id == role.pk and sort != self.effect.value for id, sort in self.counts)
@@ -195,7 +195,7 @@ class _Removing:
         return f"{keep}; {self.who} loses it with all that it {does} elsewhere{also}.", (change,)
 
     def _revoked(self, role: Role, entries: list[_Entry]) -> tuple[str, tuple[Change, ...]]:
-        """Nobody else holds the role: its grants go, and with the last one the role."""
+        """Nobody else holds the role: revoke its grants, and drop it with the last one."""
         mine = [one for one in entries if self._may_take(one)]
         may_drop = self.may_assign and policy.permits(self.actor, operations.DROP_ROLE, located(self.target.top, role))
         if may_drop and len(mine) == self._total(role.pk):
@@ -214,7 +214,7 @@ class _Removing:
     # What stays
 
     def owned(self) -> Iterator[str]:
-        """What they own on the way to the object and below it: that is handed over, not taken."""
+        """What they own on the lineage or below it: ownership is transferred, not revoked."""
         if self.effect is Effect.DENY:
             return
         owner = Q(owner_group__in=self.party.actor.groups) | Q(owner_user__in=[self.party.id] if self.is_user else [])
@@ -225,10 +225,10 @@ class _Removing:
                 yield f"{self.who} owns {self._named(on)}: only another owner ends that."
 
     def _free(self, roles: list[Role]) -> list[tuple[Role, list[_Entry]]]:
-        """The USE_* above the object that go, since nothing that stays needs them; a role of others goes whole."""
+        """The USE_* above the object that no remaining grant needs; a shared role is unassigned as a whole."""
         units = [(row, unit) for row in roles for unit in self._units(row)]
         self.gone |= {_key(row, one) for row, uses in units for one in uses}
-        while True:  # all go at first; what is needed stays, and may need others
+        while True:  # start with all; one that stays may need others
             ways = {(one.on.id, one.privilege): one for _, uses in units for one in uses}
             needed = {way for way, one in ways.items() if self._is_needed(one)}
             staying = [unit for unit in units if any((one.on.id, one.privilege) in needed for one in unit[1])]
@@ -242,11 +242,11 @@ class _Removing:
                     self._stays(one, "it leads to more that they have" if is_needed else self._whole(row))
 
     def _units(self, row: Role) -> list[list[_Entry]]:
-        """The USE_* above the object that may go, in parts that go together; says why others may not."""
+        """The removable USE_* above the object, grouped by what is removed together; notes why others are not."""
         uses = [one for one in self.entries[row.pk] if self._leads_there(one)]
         others = self._others(row.pk)
         if others and len(uses) < len(self.entries[row.pk]):
-            return []  # the role's part says what becomes of it
+            return []  # covered by the role's part
         reasons = [self._why_not(row, one, uses) for one in uses]
         if others and any(reasons):
             reasons = [why or self._whole(row) for why in reasons]
@@ -274,7 +274,7 @@ class _Removing:
 
     @cached_property
     def _people(self) -> tuple[list[int], set[int], set[int]]:
-        """The user, or who is in the group, and the roles and groups that they have beside it."""
+        """The user, or the group's members, and their other roles and groups."""
         snapshot, id = self.party.actor.policy, self.party.id
         users = [id] if self.is_user else [user for user, groups in snapshot.user_groups.items() if id in groups]
         roles = {*self.party.actor.roles, *(role for user in users for role in snapshot.roles_of(user))}
@@ -285,7 +285,7 @@ class _Removing:
         )
 
     def _is_needed(self, one: _Entry) -> bool:
-        """Whether they, or people of the group, have more that this USE_* leads to, once what is taken is gone."""
+        """Whether they, or the group's members, still need this USE_* for other access after the removal."""
         users, roles, groups = self._people
         kinds = [privilege.value for privilege in Privilege if one.on.kind in grantable_on(privilege)]
         around = Q(content_object__in=[node.id for node in one.on.nodes], permission__codename__in=kinds)

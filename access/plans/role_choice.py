@@ -1,4 +1,4 @@
-"""The role for an access request: one that exists for exactly this, or a new one; roles of others by name alone."""
+"""Chooses the role for an access request: an exact match, or a new one; roles of others only by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Grants = Sequence[tuple[Located, Entries]]
 
 
 class OtherHolders(NamedTuple):
-    """Who holds the proposed role beside the people of the request: the first few by name, and how many there are."""
+    """Holders of the proposed role other than the request's people: the first few by name, and the total."""
 
     names: tuple[str, ...]
     total: int
@@ -48,7 +48,7 @@ NOBODY_ELSE = OtherHolders((), 0)
 
 
 class Alternative(NamedTuple):
-    """A role of others that holds exactly what is requested, to be chosen by its name."""
+    """A role of others with exactly the requested grants, to be chosen by name."""
 
     role: str
     reason: str
@@ -58,7 +58,7 @@ class Alternative(NamedTuple):
 class Choice(NamedTuple):
     """A role, or the name of a new one (`row` is None), and why this one; `standing` is what it holds there.
 
-    `others` hold it beside the people of the request.
+    `others` hold it in addition to the request's people.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Choosing:
-    """What the choice of a role depends on; `grants` are the request's own first, then USE_* on the way."""
+    """The inputs to choosing a role; `grants` are the request's own first, then USE_* on the ancestors."""
 
     top: Located
     parties: Sequence[Party]
@@ -78,9 +78,9 @@ class Choosing:
     actor: Actor
 
     def choose(self) -> Choice:
-        """A role that exists for exactly this and that nobody else holds, else a new one.
+        """A role with exactly these grants that nobody else holds, else a new one.
 
-        What somebody else owns they may change or drop: such a role is taken if these people hold it as it is.
+        Another owner may change or drop their role, so such a role is used only if these people already hold it.
         """
         mine = [choice for choice in self._exact if not choice.others.total and not self._is_elses(choice)]
         if not mine:
@@ -89,7 +89,7 @@ class Choosing:
         return choice._replace(reason=f"{choice.name} {self._what_for(choice)}.")
 
     def alternatives(self) -> tuple[Alternative, ...]:
-        """The first few roles of others that hold exactly this: whoever is given one gets what they get later, too."""
+        """The first few roles of others with exactly these grants; anyone assigned one also gets its later grants."""
         some = [choice for choice in self._exact if choice.others.total or self._is_elses(choice)]
         some = [choice for choice in some if not self._lines(choice)]
         some = sorted(some, key=lambda choice: choice.name)[:SHOWN]
@@ -108,7 +108,7 @@ class Choosing:
         return row.owner_user.username if row.owner_user else row.owner_group.name if row.owner_group else ""
 
     def named(self, name: str, *, says_all: bool = True) -> Choice:
-        """The role of this name, or a new one; `says_all`: what it holds elsewhere, and who holds it, is told too."""
+        """The role of this name, or a new one; `says_all`: also describe its other grants and its holders."""
         row = Role.objects.filter(parent_id=self.top.id, name=name).first()
         if row is None:
             return Choice(name, f"There is no role {name} yet: it is made.", None, {})
@@ -127,9 +127,9 @@ class Choosing:
 
     @cached_property
     def _exact(self) -> list[Choice]:
-        """The roles that hold all of the request's grants, and beside them USE_* on the way at most.
+        """The roles with all of the request's grants and otherwise at most USE_* on the ancestors.
 
-        None for a grant for a time: that has a role of its own.
+        None for a temporary grant, which gets its own role.
         """
         if any(given.starts or given.ends for given in self.entries.values()):
             return []
@@ -151,7 +151,7 @@ class Choosing:
         return exact
 
     def _carrying(self, most: int) -> list[Role]:
-        """Roles with the first grant asked for and `most` grants in all; those that nobody else may hold come first."""
+        """Roles with the first requested grant and `most` grants in all; those nobody else can hold come first."""
         privilege, given = next(iter(self.entries.items()))
         carrying = Grant.objects.filter(
             unended(self.actor.moment),
@@ -209,7 +209,7 @@ class Choosing:
         return ", ".join(f"{'DENY ' * (g.effect is Effect.DENY)}{p}" for p, g in sorted(self.entries.items()))
 
     def _beside(self, row: Role) -> str:
-        """What a role holds that no role has by default, in words."""
+        """The role's DENYs, temporary grants and grants elsewhere, as text."""
         on_others = ~Q(content_object__in=[on.id for on, _ in self.grants])
         counts = Grant.objects.filter(unended(self.actor.moment), group=row.group_id).aggregate(
             DENY=Count("pk", filter=Q(effect=Effect.DENY.value)),
@@ -225,7 +225,7 @@ class Choosing:
         return ", ".join(some)
 
     def _others(self, rows: Sequence[Role]) -> dict[int, OtherHolders]:
-        """Who holds each role beside these people."""
+        """Each role's holders other than these people."""
         people = {(party.whom.sort, party.id) for party in self.parties}
         names: dict[int, list[str]] = {row.pk: [] for row in rows}
         for sort in ("user", "group"):
@@ -240,9 +240,9 @@ class Choosing:
 
 
 def lines_for(role: str, standing: Standing, grants: Grants, now: datetime) -> list[Change] | None:
-    """The changes by which a role that holds `standing` holds the grants too.
+    """The changes that add the grants to a role that holds `standing`.
 
-    None if it holds one with another effect, or for a time that the new one would not contain.
+    None if it holds one with another effect, or for a period that the new one does not contain.
     """
     lines = []
     for on, entries in grants:
@@ -261,7 +261,7 @@ def lines_for(role: str, standing: Standing, grants: Grants, now: datetime) -> l
 
 
 def assignments(role: str, row: Role | None, parties: Sequence[Party]) -> list[Change]:
-    """The changes by which those of these people hold a role who do not hold it yet, directly or by a group."""
+    """The changes that assign a role to those who do not hold it yet, directly or through a group."""
     id = row.pk if row else 0
     return [
         Change("assign", role, holder=(party.whom.sort, party.whom.name))
@@ -271,9 +271,9 @@ def assignments(role: str, row: Role | None, parties: Sequence[Party]) -> list[C
 
 
 def names_for(target: Located, entries: Entries) -> Iterator[str]:
-    """Names for a role, by the whole path and the level, without end: `lake_sales_emea_reader`, then with `_2`, ...
+    """Endless role name candidates, from the full path and the level: `lake_sales_emea_reader`, then with `_2`, ...
 
-    One that is too long keeps its catalog and as much of its end as there is room for: `lake--emea_orders_reader`.
+    One that is too long keeps its catalog and as much of its end as fits: `lake--emea_orders_reader`.
     """
     nodes = target.nodes[1:] or target.nodes
     parts = [re.sub(r"[^\w=-]+", "_", node.name).strip("_") or node.kind for node in nodes]
@@ -294,7 +294,7 @@ def _name(parts: list[str], word: str) -> str:
 
 
 def _span_word(entries: Entries) -> str:
-    """ "_until_2026-12-31" for a grant for a time."""
+    """ "_until_2026-12-31" for a temporary grant."""
     for word, way in (("until", "ends"), ("from", "starts")):
         if moments := {getattr(given, way) for given in entries.values()} - {None}:
             return f"_{word}_{max(moments):%Y-%m-%d}"

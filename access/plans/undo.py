@@ -26,12 +26,12 @@ GONE = "Objects of the plan that no longer exist, or on which you may no longer 
 
 
 def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
-    """The inverse of a plan that the caller applied within the last hour, stored to be applied as any other plan.
+    """The inverse of a plan that the caller applied within the last hour, stored to be applied like any other plan.
 
-    It revokes what the plan granted where that still stands exactly so, gives back what it took, takes back what it
-    assigned, and drops a role that it made if nothing else depends on that. What moved since is left, and said.
-    Raises NotFound if the caller has no such plan, Conflict if it was not applied or too long ago, and what
-    plan_changes raises.
+    It revokes the plan's grants that are unchanged, restores revoked ones, reverts assignments, and drops roles that
+    the plan created if nothing else depends on them. What has changed since is skipped and reported.
+    Raises NotFound if the caller has no such plan, Conflict if it was not applied or too long ago, and the
+    errors of plan_changes.
     """
     top = enter(actor, metalake)
     row = stored_plan(actor, token, metalake_id=top.id)
@@ -50,9 +50,9 @@ def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
 
 @dataclass
 class _Inverse:
-    """`made` are the ids of the roles that the plan made, by name; `left` is what is not undone, in words.
+    """`made` are the ids of the roles that the plan created, by name; `left` describes what is not undone.
 
-    `plain` are the roles that it dropped which had no properties and were the actor's own.
+    `plain` are the roles it dropped that had no properties and were owned by the actor.
     """
 
     actor: Actor
@@ -63,7 +63,7 @@ class _Inverse:
     left: list[str] = field(default_factory=list)
 
     def changes(self) -> Iterator[Change]:
-        """The changes that undo the steps, by the names of now."""
+        """The changes that undo the steps, by current names."""
         self.roles = Role.objects.in_bulk([id for step in self.steps if (id := self._role_id(step))])
         self.located = {id: on for id, on in by_ids(object_ids(self.steps)).items() if reads_access(self.actor, on)}
         rows = Grant.objects.filter(unended(self.actor.moment), group__in=[row.group_id for row in self.roles.values()])
@@ -89,7 +89,7 @@ class _Inverse:
             yield from (*grants, *holders)
 
     def _is_free(self, row: Role, grants: list[Change], holders: list[Change]) -> bool:
-        """Whether a role that the plan made has nothing but what the plan gave it; says why not."""
+        """Whether a role created by the plan has only what the plan gave it; reports why not."""
         holding = UserRole.objects.filter(group_id=row.group_id).count() + GroupRole.objects.filter(role=row).count()
         standing = sum(map(len, self.standing.get(row.pk, {}).values()))
         reasons = [
@@ -125,7 +125,7 @@ class _Inverse:
                     yield Change("grant", row.name, privilege, again, on=place)
 
     def _again(self, before: Given, role: str, what: str) -> Given | None:
-        """What was taken as it can be given back now: its time goes on, and is not over."""
+        """The revoked grant as it can be restored now, unless it has expired meanwhile."""
         if before.is_over(self.actor.moment):
             self.left.append(f"{what} of role {role} would have ended by now.")
             return None
@@ -147,14 +147,14 @@ class _Inverse:
                         yield Change(change, row.name, holder=(sort, there[id]))
 
     def _people(self, sort: str, ids: dict[int, str]) -> dict[int, str]:
-        """The names of now of these users or groups; those who left are left out."""
+        """Current names of these users or groups, without those who left."""
         if sort == "user":
             rows = Member.objects.filter(metalake_id=self.top.id, user_id__in=ids)
             return dict(rows.values_list("user_id", "user__username"))
         return dict(Group.objects.filter(metalake_id=self.top.id, pk__in=ids).values_list("pk", "name"))
 
     def _make_again(self, step: Step) -> Iterator[Change]:
-        """The changes that make a dropped role again, with what it held and who held it."""
+        """The changes that recreate a dropped role with its grants and holders."""
         if Role.objects.filter(parent_id=self.top.id, name=step.name).exists():
             self.left.append(f"There is another role {step.name} now.")
             return

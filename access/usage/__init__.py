@@ -1,1 +1,1 @@
-"""The record of use: what requests asked the evaluator, written, read and removed."""
+"""The record of use: what requests asked the evaluator; written, read and expired."""

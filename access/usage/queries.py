@@ -28,7 +28,7 @@ from authz.usage_counter import HIDDEN, HOUR
 from metalake.errors import Invalid
 from metalake.lineage import Located
 
-GONE = timedelta(minutes=3)  # without a word from a process, which says something every QUIET seconds
+GONE = timedelta(minutes=3)  # without a heartbeat from a process, which sends one every QUIET seconds
 
 _BEGAN = Cast("hour", BigIntegerField()) * HOUR  # 32 bits end in 2038
 _SUMS = {"times": Sum("times"), "first": Min(_BEGAN + F("first")), "last": Max(_BEGAN + F("last"))}
@@ -50,12 +50,12 @@ class Asked(NamedTuple):
 
     @property
     def asks(self) -> str:
-        """What was asked, in words."""
+        """The question as text."""
         return self.operation.replace("_", " ")
 
 
 class Gap(NamedTuple):
-    """A time for which a process that was killed may have left questions uncounted."""
+    """A period in which a killed process may have lost counts."""
 
     begins: datetime
     ends: datetime
@@ -80,7 +80,7 @@ def use_on(actor: Actor, target: Located, since: datetime | None) -> Record:
     require(actor, read_access(target.kind), target)
     began = hour_of(since)
     about = UseObject.objects.filter(object_id=target.id).values_list("id", flat=True).first() or 0
-    # All hours by name, so that each is one look into the index.
+    # Lists all hours explicitly, so that each is one index lookup.
     rows = Use.objects.filter(about=about, hour__in=range(began, hour_of(timezone.now()) + 1))
     return _record(_lines(rows, {}), began)
 
@@ -135,7 +135,7 @@ def _place(line: Asked) -> tuple[str, ...]:
 
 
 def place_of(line: Asked) -> str:
-    """Where a line stands among the lines of its record, as text that sorts like them."""
+    """A line's sort key within its record, as text."""
     return "\0".join(_place(line))
 
 
@@ -145,7 +145,7 @@ def _record(lines: Iterable[Asked], began: int) -> Record:
 
 
 def completeness(began: int = 0) -> tuple[datetime, list[Gap]]:
-    """Until when all processes have written what they counted, and where ones that were killed left gaps."""
+    """Until when all processes have flushed their counts, and the gaps left by killed ones."""
     now = timezone.now()
     written = UseWriter.objects.values_list("written_until", flat=True)
     alive = [moment for moment in written if moment >= now - GONE]
@@ -154,7 +154,7 @@ def completeness(began: int = 0) -> tuple[datetime, list[Gap]]:
 
 
 def hour_of(moment: datetime | None) -> int:
-    """The hour of a moment, or the first that the record is kept for. Raises Invalid for a moment to come."""
+    """The hour of a moment, or the first one retained. Raises Invalid for a moment in the future."""
     oldest = int(time.time() // HOUR) - settings.METALAKE_USE_DAYS * 24
     if moment is None:
         return oldest
@@ -167,7 +167,7 @@ def _at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-BATCH = 5000  # rows that one statement returns
+BATCH = 5000  # rows per query
 
 LinePlace = tuple[int, int, int, int]
 
@@ -194,7 +194,7 @@ def use_of_all(
 ) -> tuple[datetime, datetime, Iterator[list[Counted]]]:
     """Since and until when the record is complete, and its rows of whole hours from `since` to before `until`, by hour.
 
-    `after` goes on behind the row of that place. Raises NotFound, NotInUse, Forbidden, and Invalid for `since` in the
+    `after` resumes after the row of that place. Raises NotFound, NotInUse, Forbidden, and Invalid for `since` in the
     future.
     """
     top = enter(actor, metalake)

@@ -60,7 +60,7 @@ class DormancyReport:
 
 
 class Finding(NamedTuple):
-    """What a review says of one grant, by the ids of its role and object.
+    """A review's finding about one grant, by the ids of its role and object.
 
     `last` is when it was last used, None for not in the record. `verdict` says that a grant on `by` makes it redundant,
     or that a DENY there shadows it.
@@ -126,9 +126,9 @@ class Shown(NamedTuple):
 
 
 def deliver(actor: Actor, metalake: str, report: DormancyReport | ReviewReport) -> None:
-    """Replace the report of a metalake; one that is older than the present one changes nothing.
+    """Replace the report of a metalake; one older than the stored one is ignored.
 
-    Raises NotFound, NotInUse, Forbidden, and Invalid for a moment to come.
+    Raises NotFound, NotInUse, Forbidden, and Invalid for a moment in the future.
     """
     report.check()
     write(
@@ -159,14 +159,14 @@ def report_on(actor: Actor, top: Located, model: type[Stored]) -> Stored | None:
 
 
 def objects_in(report: Dormancy, begin: int, end: int) -> list[DormantObject]:
-    """The objects of a part of a report that are still there."""
+    """A slice of a report's objects, without those that no longer exist."""
     some = [(id, _moment(last)) for id, last in report.objects_unused[begin:end]]
     there = by_ids(id for id, _ in some)
     return [DormantObject(there[id], last) for id, last in some if id in there]
 
 
 def people_in(report: Dormancy, begin: int, end: int) -> list[DormantPerson]:
-    """The people of a part of a report that are still members."""
+    """A slice of a report's people, without those who are no longer members."""
     some = [(id, _moment(last)) for id, last in report.people_unused[begin:end]]
     members = Member.objects.filter(metalake_id=report.pk, user_id__in=[id for id, _ in some])
     names = dict(members.values_list("user_id", "user__username"))
@@ -178,7 +178,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def findings_in(review: AccessReview, begin: int, end: int) -> list[Shown]:
-    """A part of a review, without grants that were taken back since."""
+    """A slice of a review, without grants revoked since."""
     some = _FINDINGS.validate_python(review.findings[begin:end])
     there = by_ids({id for each in some for id in (each.on, each.by) if id is not None})
     names = dict(Role.objects.filter(pk__in={each.role for each in some}).values_list("pk", "name"))

@@ -1,4 +1,4 @@
-"""Removes what is older than the record of use is kept, a little in every round."""
+"""Deletes expired rows of the record of use, a few per round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = 20  # of a round
 
 
 def remove() -> None:
-    """Remove rows that are too old, in steps that hold SQLite's one writer for milliseconds."""
+    """Delete expired rows in batches, each of which holds SQLite's write lock for milliseconds."""
     for _ in range(STEPS):
         if not _remove_some(hour_of(None)):
             break

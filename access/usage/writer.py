@@ -1,4 +1,4 @@
-"""Writes what this process has counted of the record of use, every ten seconds at most and at its end."""
+"""Flushes this process's counts to the record of use, every ten seconds at most and on exit."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from metalake.request_context import this_process
 log = logging.getLogger(__name__)
 
 EVERY = 9.0  # seconds between two writes, with a margin for the write itself
-QUIET = 30.0  # seconds after which a process without anything to write says so
-AT_ONCE = 500  # rows of a statement, each of which commits
-KNOWN = 100_000  # rows of the small tables that a process remembers
+QUIET = 30.0  # seconds after which an idle process writes a heartbeat
+AT_ONCE = 500  # rows per statement, each in its own transaction
+KNOWN = 100_000  # rows of the small tables that a process caches
 
 T = TypeVar("T")
 _COLUMNS = 7
 
 
 class Writer(threading.Thread):
-    """The thread of a process that writes what it counts."""
+    """A process's thread that flushes its counts."""
 
     def __init__(self) -> None:
         super().__init__(name="record of use", daemon=True)
@@ -52,11 +52,11 @@ class Writer(threading.Thread):
         return 1.0 if usage_counter.waiting() > usage_counter.EARLY else EVERY
 
     def write(self) -> bool:
-        """Write what was counted; False if the store did not take all of it, and the rest waits for the next time."""
+        """Flush the counts; False if some could not be stored, which are retried next time."""
         with self._turn:
             moment = datetime.now(UTC)
             counted, lost = usage_counter.take()
-            counts = {question: count for question, count in counted.items() if question.object}  # 0 is a missing one
+            counts = {question: count for question, count in counted.items() if question.object}  # 0: no such object
             if not counts and not lost and time.monotonic() - self._last_word < QUIET:
                 return True
             try:
@@ -69,7 +69,7 @@ class Writer(threading.Thread):
             return True
 
     def end(self) -> None:
-        """Write the last counts and take the process's row away; to be called once, when the process ends."""
+        """Flush the last counts and delete the process's row; call once, when the process ends."""
         self.ends.set()
         if self.write():
             try:
@@ -88,10 +88,10 @@ class Writer(threading.Thread):
             usage_counter.put_back(left)
 
     def _add(self, counts: Counts) -> None:
-        rows = sorted(self._rows(counts))  # processes that write the same rows lock them in the same order
+        rows = sorted(self._rows(counts))  # a consistent lock order across processes prevents deadlocks
         values = ", ".join([f"({', '.join(['%s'] * _COLUMNS)})"] * len(rows))
         with connection.cursor() as cursor:
-            cursor.execute(  # only placeholders are put into the text
+            cursor.execute(  # only placeholders are interpolated
                 f"INSERT INTO authz_use AS known (hour, about, caller, question, times, first, last) VALUES {values} "  # noqa: S608
                 "ON CONFLICT (hour, about, caller, question) DO UPDATE SET times = known.times + excluded.times, "
                 "first = CASE WHEN excluded.first < known.first THEN excluded.first ELSE known.first END, "
@@ -110,7 +110,7 @@ class Writer(threading.Thread):
     def _ids(
         self, model: Any, wanted: Mapping[Any, Question], made: Callable[[Question], dict[str, Any]]
     ) -> dict[Any, int]:
-        """The ids of the rows of a small table by their keys, which are made where there are none yet."""
+        """The ids of a small table's rows by key; missing rows are created."""
         table = model._meta.db_table
         new = {key: made(each) for key, each in wanted.items() if (table, key) not in self._known}
         if new:
@@ -168,24 +168,24 @@ def _seconds(question: Question, count: Count) -> tuple[int, int]:
     return int(count.first - began), min(int(count.last - began), HOUR - 1)
 
 
-_writers: dict[int, Writer] = {}  # by process, since a fork inherits the one of its parent
+_writers: dict[int, Writer] = {}  # by process id, since a fork inherits its parent's
 
 
 def start() -> None:
-    """Start the thread of this process, whose last counts are written when the process ends."""
+    """Start this process's thread; its last counts are flushed on exit."""
     writer = _writers[os.getpid()] = Writer()
     writer.start()
 
 
 @atexit.register
 def stop() -> None:
-    """Write the last counts of this process, if it has a writer."""
+    """Flush this process's last counts, if it has a writer."""
     if writer := _writers.pop(os.getpid(), None):
         writer.end()
 
 
 def flush() -> bool:
-    """Write what this process has counted, now."""
+    """Flush this process's counts now."""
     return _writers.get(os.getpid(), _alone).write()
 
 

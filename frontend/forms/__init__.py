@@ -1,1 +1,1 @@
-"""Forms for the services that the API also calls; refusals are shown at the form."""
+"""Forms for the services that the API also calls; errors are shown at the form."""

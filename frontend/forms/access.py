@@ -26,7 +26,7 @@ class AccessForm(forms.Form):
     show = forms.ChoiceField(choices=SHOW, widget=forms.RadioSelect, label="Show", required=False)
     q = forms.CharField(label="Names with", required=False, strip=False, max_length=LONGEST_TEXT)
     privilege = forms.ChoiceField(label="Privilege", required=False)
-    asOf = AsOfField()  # the word of the wires
+    asOf = AsOfField()  # as in the API
 
     def __init__(self, query: QueryDict, target: Located) -> None:
         asked = query.copy()

@@ -22,7 +22,7 @@ class WhyForm(forms.Form):
     privilege = forms.ChoiceField(
         label="Privilege", error_messages={"invalid_choice": "%(value)s is no privilege that can be used here."}
     )
-    asOf = AsOfField()  # the word of the wires
+    asOf = AsOfField()  # as in the API
 
     def __init__(self, query: QueryDict, target: Located, name: str, is_reader: bool) -> None:
         asked = query.copy()

@@ -1,4 +1,4 @@
-"""The tab of an object's access: every way to it, of whom and why it counts or not, and the same as a file."""
+"""An object's access tab: every access path, whose it is and whether it is effective, and a download of the same."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _narrowed(form: AccessForm) -> Narrowed:
 
 
 def _page(actor: Actor, target: Located, form: AccessForm, after: str) -> dict[str, Any]:
-    """The context of one page. Raises what the service raises."""
+    """The context of one page. Raises the service's errors."""
     page = ways.ways_in(actor, *_asked(target, form), narrowed=_narrowed(form), after=after, limit=PAGE)
     as_of = form.cleaned_data["asOf"]
     links = Links(actor, target, as_of and written(as_of))
@@ -211,7 +211,7 @@ class Links(NamedTuple):
         return revoke_page(way.on.id, way.role.name, way.privilege, way.effect) if may else ""
 
     def _removal(self, way: AccessPath) -> str:
-        """The page that takes away all by which the way's group, else person, has access here, or lifts this DENY."""
+        """The page that removes all access of the way's group, else person, here, or lifts this DENY."""
         whom = Whom("group", way.group.name) if way.group else _whom(way)
         if self.as_of or whom is None or way.role is None or not reads_access(self.actor, self.target):
             return ""

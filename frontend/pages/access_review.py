@@ -1,4 +1,4 @@
-"""What the last access review says of a metalake's grants: unused, redundant, shadowed; a plan revokes each."""
+"""The last access review's findings on a metalake's grants: unused, redundant, shadowed; a plan revokes each."""
 
 from __future__ import annotations
 

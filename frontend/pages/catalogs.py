@@ -94,7 +94,7 @@ def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def check_nesting(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
-    """What keeps a catalog from nesting schemas, shown before anything is saved."""
+    """Shows what prevents a catalog from nesting schemas, before anything is saved."""
     target = located(actor, catalog_id, Kind.CATALOG)
     is_wanted = request.GET.get(PROPERTY + NESTED, "true") == "true"
     checked = nesting.check(actor, target)
@@ -124,7 +124,7 @@ def _answer(
         del form.errors["name"]
     message, works = "", False
     if form.is_stale:
-        form.errors.clear()  # they compare with the catalog as it is now, which is not what the form shows
+        form.errors.clear()  # they compare with the current catalog, not with the one the form shows
         message = STALE
     elif not form.errors:
         try:

@@ -26,7 +26,7 @@ from metalake.rest.exceptions import shape_of
 
 PARTS = {"access": "ways", "why": "answer"}
 """The pages that are shown as of a moment, each with the part of it that an answer replaces."""
-MOST_OBJECTS = 5  # of a matrix, whose changes are told together
+MOST_OBJECTS = 5  # of a matrix, whose changes are listed together
 
 
 @require_safe

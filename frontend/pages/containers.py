@@ -49,7 +49,7 @@ def make_schema(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     form = SchemaForm(
         request.POST if request.method == "POST" else None, configured_separator() if target.nested else None
     )
-    form.initial = request.GET.dict()  # what was typed before a new sign-in
+    form.initial = request.GET.dict()  # the input from before signing in again
     context: dict[str, Any] = {"target": target, "form": form}
     if form.is_valid():
         address = _address(target, form.cleaned_data["name"])

@@ -59,7 +59,7 @@ def why(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, actor: Actor, target: Located, asked: dict[str, Any]) -> dict[str, Any]:
-    """The context of an answer. Raises what the service raises."""
+    """The context of an answer. Raises the service's errors."""
     wanted = explanations.read_wanted(target.kind, asked["privilege"], None)
     explanation = explanations.explain(actor, target.metalake.name, target, wanted, asked["user"], asked["asOf"])
     sets = [[_remedy(request, explanation, step) for step in steps] for steps in explanation.changes or ()]

@@ -1,4 +1,4 @@
-"""What jobs say of a metalake: views that are broken, and objects and people without use for long."""
+"""Job findings on a metalake: broken views, and dormant objects and people."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def grant(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def suggest(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """Users and groups whose name begins like what is typed, among those the caller may find."""
+    """Users and groups whose name starts with the input, among those visible to the caller."""
     target = browsing.locate(actor, object_id)
     grantable.grantable_by(actor, target.metalake.name, place_of(target))
     text = request.GET.get("more", "").replace("\x00", "").strip()
@@ -80,7 +80,7 @@ def _chosen(actor: Actor, may: Grantable, id: str | None) -> Grantable:
 
 
 def _propose(actor: Actor, drawer: GrantPanel) -> None:
-    """Find by which role the form's people get this, and plan it."""
+    """Choose the role that gives the form's people this, and plan it."""
     form = drawer.form
     if not form.is_ready:
         return
@@ -99,7 +99,7 @@ def _propose(actor: Actor, drawer: GrantPanel) -> None:
 
 
 def _apply(request: HttpRequest, actor: Actor, drawer: GrantPanel) -> HttpResponse:
-    """Apply the plan that was shown, if the form still says the same; a refusal is shown in place."""
+    """Apply the plan that was shown, if the form is unchanged; an error is shown in place."""
     token = request.POST.get("token", "")
     if not drawer.form.is_ready or not token:
         return _show(request, actor, drawer, status=422)

@@ -18,7 +18,7 @@ from frontend import tabs
 from frontend.page_decorators import signed_in
 
 SHOWN = 50
-USE_DAYS = 30  # that the uses shown are of
+USE_DAYS = 30  # of use shown
 
 
 @require_safe

@@ -23,13 +23,13 @@ from metalake.errors import Invalid, NotFound
 @require_http_methods(["GET", "POST"])
 @throttled
 def invitation(request: HttpRequest, secret: str) -> HttpResponse:
-    """The form of a first password. No page that it leads to learns its address."""
+    """The form of a first password. Its URL is not leaked as a referrer."""
     try:
         response = _answer(request, secret)
     except NotFound as refusal:
         context = {"title": "This link is good no more", "message": refusal.message}
         response = render(request, "frontend/error.html", context, status=404)
-    response["Referrer-Policy"] = "strict-origin"  # with none at all browsers name no origin, and CSRF refuses the form
+    response["Referrer-Policy"] = "strict-origin"  # with no-referrer, browsers send no origin and the CSRF check fails
     return response
 
 

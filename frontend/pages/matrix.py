@@ -71,7 +71,7 @@ def matrix(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
 
 
 def _answered(actor: Actor, target: Located, asked: dict[str, Any]) -> dict[str, Any]:
-    """The context of the answers. Raises what the service raises."""
+    """The context of the answers. Raises the service's errors."""
     people, places, as_of = asked["people"], asked["objects"], asked["asOf"]
     privileges = [Privilege(name) for name in asked["privilege"]]
     cells = [(user, on, of) for on in places for user in people for of in privileges if applies(of, on)]

@@ -96,7 +96,7 @@ def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
 
 
 def _make(request: HttpRequest, actor: Actor, target: Located, proposal: Proposal, asked: Asked) -> bool:
-    """Make the change; False for one that plans know and that was not shown yet. Raises Moved if it is another now."""
+    """Make the change; False for a plan that was not shown yet. Raises Moved if it differs now."""
     if proposal.make is not None:
         proposal.make()
         toasts.add(request, proposal.done)
@@ -257,7 +257,7 @@ def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked)
 
 
 def take_away(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
-    """Take somebody's access to an object away; with `effect=deny`, lift what a role denies them on it."""
+    """Remove somebody's access to an object; with `effect=deny`, lift a role's DENY for them."""
     (sort, name), is_lift = _holder(asked), asked.get("effect") == Effect.DENY
     try:
         place = read_place(asked.get("on", ""))

@@ -45,7 +45,7 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
         context |= views.about_view(actor, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:
         context |= _below(request, actor, target)
-    if monitoring.may_watch(actor, target):  # after the outside system was asked what lies below
+    if monitoring.may_watch(actor, target):  # after the external system was queried for the children
         context |= watched(actor, target)
     return tabs.show(request, actor, target, tabs.OVERVIEW, context)
 

@@ -34,7 +34,7 @@ MAKING = {"users": operations.MANAGE_USERS, "groups": operations.MANAGE_GROUPS, 
 @require_safe
 @signed_in
 def show_people(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
-    """The users, groups or roles of a metalake (`sort`), those whose name matches `q`, from the one behind `after`."""
+    """The users, groups or roles of a metalake (`sort`), filtered by name (`q`), after `after`."""
     target = located(actor, metalake_id, Kind.METALAKE)
     sort = request.GET.get("sort", "users")
     if sort not in LISTS:

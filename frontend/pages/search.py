@@ -25,7 +25,7 @@ def search(request: HttpRequest, actor: Actor) -> HttpResponse:
     try:
         context["meant"] = searching.objects_meant(actor, text)
         context["results"] = searching.search(actor, None, text, limit, exact=not is_typing)
-    except TooManyRequests as refusal:  # of names that were guessed; what one sees is searched on
+    except TooManyRequests as refusal:  # for guessed names; visible objects are still searched
         context["results"] = searching.search(actor, None, text, limit)
         context["notice"] = refusal.message
     except Invalid as refusal:

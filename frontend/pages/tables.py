@@ -39,7 +39,7 @@ def show_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpResp
 @require_safe
 @signed_in
 def show_snapshots(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """The newest snapshots and schemas of an Iceberg table; another one has none, and the page says so."""
+    """The newest snapshots and schemas of an Iceberg table; for other tables the page says there are none."""
     target = tabs.locate(actor, object_id, "snapshots")
     about = describe(actor, target)
     versions = outline_versions(about.metadata) if about.metadata is not None else None

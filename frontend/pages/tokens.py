@@ -34,7 +34,7 @@ def show_tokens(request: HttpRequest, actor: Actor) -> HttpResponse:
 @require_POST
 @signed_in
 def revoke_token(request: HttpRequest, actor: Actor, token_id: int) -> HttpResponse:
-    """Revoke a token; one that another tab has revoked is said to be gone, above the list as it is now."""
+    """Revoke a token; if already revoked in another tab, an error is shown above the current list."""
     if not personal_tokens.revoke(actor, token_id):
         return _render(request, actor, TokenForm(), 404, message="You have no such token: it may be revoked already.")
     if not is_partial(request):

@@ -70,9 +70,9 @@ def undo(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
 
 
 def in_words(changes: Sequence[Change], left: Sequence[str]) -> str:
-    """What an undo did, in a sentence or two: the first changes, how many more, and what was left as it is.
+    """What an undo did, in a sentence or two: the first changes, how many more, and what was skipped.
 
-    A role that is dropped or made again is one of them, with all that it holds.
+    Dropping or recreating a role counts as one change, with all its grants.
     """
     whole = {"dropRole": "drop role {} with all that it held", "createRole": "make role {} again, as it was"}
     roles = {change.role: whole[change.change] for change in changes if change.change in whole}

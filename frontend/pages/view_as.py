@@ -22,7 +22,7 @@ MOST_SUGGESTED = 20
 @require_safe
 @signed_in
 def suggest_users(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """Users whose name begins like what is typed, among those the caller may find, for who may read access here."""
+    """Users whose name starts with the input, among those visible to the caller, if they may read access here."""
     target = browsing.locate(actor, object_id)
     require(request, read_access(target.kind), target)
     text = request.GET.get("user", "").replace("\x00", "").strip()

@@ -67,8 +67,8 @@ class Dialect(NamedTuple):
     html: SafeString
     reads_as_written: bool
     check: DialectCheck | None
-    finding: dict[str, Any] | None  # what an engine says, as a job delivered it
-    is_unseen: bool  # whether what it says is not for the actor
+    finding: dict[str, Any] | None  # an engine's result, as delivered by a job
+    is_unseen: bool  # whether it is hidden from the actor
 
 
 @require_safe
@@ -170,7 +170,7 @@ def _suggested(request: HttpRequest, actor: Actor, target: Located) -> dict[str,
 @require_POST
 @signed_in
 def remove_dialect(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """Remove one dialect of a view; a refusal stands above the dialects."""
+    """Remove one dialect of a view; an error is shown above the dialects."""
     target = tabs.locate(actor, object_id, DIALECTS)
     dialect = request.POST.get("dialect", "")
     try:
@@ -219,7 +219,7 @@ def _create(actor: Actor, address: Address, body: dict[str, Any]) -> ViewRecord:
 
 
 def _done(form: Form, act: Callable[[], ViewRecord]) -> ViewRecord | None:
-    """Do what a form asks; None if it is refused, with the sentence above the form's fields."""
+    """Run a form's action; None on failure, with the error above the form's fields."""
     try:
         return act()
     except NotFound:

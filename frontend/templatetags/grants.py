@@ -1,4 +1,4 @@
-"""Figures of a preview in words."""
+"""Formats a preview's figures as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def thousands(number: int) -> str:
 
 @register.filter
 def others(side: Side | Refused) -> int:
-    """How many users gain or lose it beside those who are named."""
+    """How many users gain or lose it in addition to those named."""
     return side.users - len(side.names)
 
 
@@ -39,7 +39,7 @@ class LineGroup(NamedTuple):
 
 @register.filter
 def lines(planned: Planned | None, before: Preview | None = None) -> list[DiffLine[Line]]:
-    """What somebody gains or loses, marked where it was shown otherwise before."""
+    """What somebody gains or loses, marked where it differs from before."""
     return diff_lines(planned.blast if planned else None, before or None)
 
 

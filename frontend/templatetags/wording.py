@@ -1,4 +1,4 @@
-"""Figures and verbs in words."""
+"""Formats figures and verbs as text."""
 
 from __future__ import annotations
 

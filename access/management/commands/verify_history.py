@@ -1,4 +1,4 @@
-"""`manage.py verify_history`: shows that the history is as it was written, or names the first row that is not."""
+"""`manage.py verify_history`: verifies that the history is unaltered, or reports the first altered row."""
 
 from __future__ import annotations
 
