@@ -144,7 +144,7 @@ def _one_line(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """The text with line breaks as they are stored; browsers send others."""
+    """The text with line breaks normalized as stored; browsers send others."""
     return re.sub(r"\r\n?", "\n", text)
 
 
@@ -296,7 +296,7 @@ class CatalogForm(forms.Form):
     # Showing errors
 
     def refuse(self, refusal: MetalakeError) -> None:
-        """Show a service's refusal at the field that it names."""
+        """Show a service's error at the field that it names."""
         named = [name for name in QUOTED.findall(refusal.message) if PROPERTY + name in self.fields]
         near = refusal.message.startswith("Unknown property")
         if isinstance(refusal, AlreadyExists):
@@ -309,7 +309,7 @@ class CatalogForm(forms.Form):
         self.add_error(field if field in self.fields else None, self.hushed(message))
 
     def hushed(self, message: str) -> str:
-        """A message with typed secrets masked, in case it quotes one."""
+        """The message with entered secrets masked, in case it quotes one."""
         typed = {name.removeprefix(PROPERTY): str(value) for name, value in self.data.items()}
         typed |= dict(line.partition("=")[::2] for line in typed.get(OTHERS, "").splitlines())
         for key, value in typed.items():

@@ -1,4 +1,4 @@
-"""The pages that make a metalake, and a schema with the parents that it needs."""
+"""The pages that create a metalake, and a schema with its missing parents."""
 
 from __future__ import annotations
 

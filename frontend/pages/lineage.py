@@ -67,7 +67,7 @@ def _spelling(link: Link) -> str:
 
 
 def _picture(start: Located, reads: Sequence[Link], readers: Sequence[Link]) -> SafeString:
-    """What is read on the left of the object, and its readers on the right."""
+    """Draws what the object reads on its left, and its readers on the right."""
     near = {start.id: start} | _near(reads, lambda link: link.target) | _near(readers, lambda link: link.view)
     layers = layered(start.id, _pairs(reads, near), _pairs(readers, near))
     columns = [

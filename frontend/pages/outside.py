@@ -69,7 +69,7 @@ def _button(act: Callable[..., str]) -> Callable[..., HttpResponse]:
 def start(request: HttpRequest, actor: Actor, target: Located) -> str:
     accepts = request.POST.get("accept_drops") == "yes"
     run = refresh.start(actor, target.metalake.name, target.catalog.name, accept_drops=accepts)
-    run.refresh_from_db()  # the run over a small catalog may have ended already
+    run.refresh_from_db()  # the run of a small catalog may already have ended
     return "The refresh begins." if run.state == RefreshRun.State.RUNNING else _summary_of(run)
 
 

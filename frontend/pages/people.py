@@ -63,7 +63,7 @@ _LISTING = {"users": operations.MANAGE_USERS, "groups": operations.MANAGE_GROUPS
 
 
 def _making(sort: str) -> Callable[..., Callable[..., HttpResponse]]:
-    """A page that makes something from the form of its list; a refusal is shown in the form, which keeps its values."""
+    """A page that creates something from its list's form; errors are shown in the form, which keeps its values."""
 
     def declare(make: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         @require_POST
@@ -85,7 +85,7 @@ def _making(sort: str) -> Callable[..., Callable[..., HttpResponse]]:
 
 
 def _field(form: forms.Form, refusal: MetalakeError) -> str:
-    """The field that a refusal is about."""
+    """The field that an error is about."""
     is_about_people = "people" in form.fields and (refusal.kind in ("user", None))
     return "people" if is_about_people else "name"
 

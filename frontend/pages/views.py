@@ -189,7 +189,7 @@ def remove_dialect(request: HttpRequest, actor: Actor, object_id: int) -> HttpRe
 @keeps_form
 @signed_in
 def make_view(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """A new view in a schema, in one dialect; its maker owns it."""
+    """Create a view in a schema, in one dialect; its creator owns it."""
     target = browsing.locate(actor, object_id)
     if not takes_views(target):
         raise NotFound("Views are made in schemas of catalogs that have them.")
@@ -209,7 +209,7 @@ def make_view(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespons
 
 
 def _alter(actor: Actor, target: Located, change: dict[str, Any], since: int | None = None) -> ViewRecord:
-    """Make one change, as the wire sends it."""
+    """Apply one change, in the API's format."""
     updates = read(ViewUpdatesRequest, {"updates": [change]}, kind=Kind.VIEW).updates
     return views.alter_view(actor, target.address, updates, since)
 
