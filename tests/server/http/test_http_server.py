@@ -351,7 +351,8 @@ def test_where_nobody_takes_them_they_stay() -> None:
         place.threads.clear()
         assert place.ask(READ, "POST", b"x" * 2000)[2] == b"x" * 2000
         assert place.ask(f"{READ}/list")[0] == 200
-        assert place.threads == ["answers", "reads", "answers"]
+        # One of those that waited may be answered as late as these.
+        assert place.threads[0] == place.threads[-1] == "answers" and place.threads.count("reads") == 1
 
 
 def test_a_closing_server_hands_nothing_over(pair: tuple[Place, Place]) -> None:
