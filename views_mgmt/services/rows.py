@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from authz import operations
 from authz.actor import Actor
 from authz.locks import Lock
-from catalogs import lookup
-from catalogs.services import renames, resolution
+from catalogs.services import renames
 from catalogs.services.alterations import event
 from catalogs.services.cascade import remove
 from catalogs.services.writes import Target, Write, write_to
@@ -23,11 +22,6 @@ from views_mgmt.versions import Form
 def name_in(home: Located, name: str) -> str:
     """The name as the schema's catalog stores it, in lower case where that folds names."""
     return name.lower() if offers_of(home)[Kind.SCHEMA].folds_case else name
-
-
-def view_at(actor: Actor, address: Address) -> Located:
-    """The view of an address that has a row, in a transaction: no other system is asked. Raises NotFound."""
-    return resolution.of_kind(actor, lookup.find(actor, address), Kind.VIEW)
 
 
 def to_alter(address: Address, target: Address | None) -> Sequence[Target]:
