@@ -1,10 +1,9 @@
-"""Runs whose listings a job delivers: it reads the outside system with a crawler of its own, and only what differs from
-what is known here comes to the server.
+"""Refresh runs whose listings a job delivers: it crawls the outside system itself and sends the server only the diff.
 
-Parts of a listing come in any order, several at once, and perhaps twice: the same functions take them as take the pages
-of the server's own walk. A job that begins while a run of deliveries is under way goes on with it, in a new turn: the
-listings that were delivered whole are not asked for again, and who delivered before is refused. Only a listing that was
-read to its end may remove, and what it lacks is asked for by name, by the server itself.
+Parts of a listing may arrive in any order, concurrently and more than once; they are imported like the pages of the
+server's own walk. A job that begins while a delivered run is under way resumes it in a new turn (fencing token):
+complete listings are skipped, and the previous job is rejected. Only a complete listing may remove objects, and the
+server itself first looks up each missing one by name.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from providers.base import Provider
 from providers.remote_objects import Json, Remote
 
 KNOWN = 5_000  # objects of a page
-RESUMED_WITHIN = timedelta(days=1)  # what a run saw longer ago is not to be believed
+RESUMED_WITHIN = timedelta(days=1)  # the listings of an older run are stale
 WHOLE = ""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """Who delivers to which run: `turn` is the run's fence since that job began."""
+    """A job's deliveries to a run; `turn` is the run's fencing token since that job began."""
 
     actor: Actor
     metalake: str
@@ -61,7 +60,7 @@ class Delivery:
             ) from None
 
     def write(self, act: Callable[[RefreshRun, Located, Provider], None]) -> RefreshRun:
-        """Run `act` in a transaction that checks the rights and the turn; the run after it. Raises Conflict."""
+        """Run `act` in a transaction that checks rights and turn; returns the updated run. Raises Conflict."""
         with self.in_its_turn():
             return write_to(self.actor, self._target, self._write, act)
 
@@ -71,13 +70,13 @@ class Delivery:
         return run
 
     def check(self) -> tuple[RefreshRun, Located, Provider]:
-        """The same for work that waits for the outside system, in no transaction."""
+        """The same checks outside a transaction, for work that waits for the outside system."""
         located = self._target.permitted(self.actor)
         with self.in_its_turn():
             return self.run_in(located), located, provider_at(located)
 
     def done(self) -> RefreshRun | None:
-        """The run if this turn brought it to its end."""
+        """The run if this turn completed it."""
         run = _run(self._target.permitted(self.actor), self.run_id)
         return run if run.state == RefreshRun.State.DONE and run.fence == self.turn else None
 
@@ -94,10 +93,10 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the listing of a schema or, with `schema` empty, of a catalog's schemas.
+    """A chunk of the listing of a schema or, with `schema` empty, of a catalog's schemas.
 
-    `name` tells it from the other parts of that listing; `seen` is how many objects it has, of which `entries` are
-    those that differ from what is known. The listing was asked for at `asked_at` or later.
+    `name` is unique within the listing; `seen` is the number of objects, and `entries` are those that differ from the
+    known ones. The listing was requested at `asked_at` or later.
     """
 
     schema: str
@@ -109,9 +108,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Missing:
-    """Names that are known and that a listing of `listed` objects lacks; `in_all` is how many it lacks.
+    """Known names missing from a complete listing of `listed` objects; `in_all` is the total number missing.
 
-    With `is_last`, all of them were named.
+    With `is_last`, no more names follow.
     """
 
     schema: str
@@ -123,10 +122,10 @@ class Missing:
 
 
 def begin(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
-    """Begin a run of deliveries, or go on with the one that is under way; its fence is the turn of who called.
+    """Begin a delivered run, or resume the one under way; its fence is the caller's turn.
 
-    Raises Conflict while the server itself walks over the catalog, Unsupported for a catalog of which jobs cannot list
-    all, and ProviderUnavailable for one without keys that the server's own identity is not for.
+    Raises Conflict while the server itself walks the catalog, Unsupported for a catalog that jobs cannot list
+    completely, and ProviderUnavailable for one without credentials where the server's own identity may not be used.
     """
     return write_to(actor, refresh.to_refresh(metalake, catalog), _begin, accept_drops)
 
@@ -135,7 +134,7 @@ def _begin(write: Write, accept_drops: bool) -> RefreshRun:
     located, provider = write.located, write.provider
     if not (provider.keeps_outside(Kind.SCHEMA) and provider.keeps_outside(Kind.TABLE)):
         raise Unsupported(f"{provider.label} catalogs are not harvested: refresh this one.", kind=Kind.CATALOG)
-    provider.require_identity()  # the job's machine has one, too
+    provider.require_identity()  # the job's machine may have ambient credentials, too
     _end_old(located.id)
     run = refresh.begin(located.id, write.actor.name, accept_drops=accept_drops, is_delivered=True)
     if not run.is_delivered:
@@ -145,7 +144,7 @@ def _begin(write: Write, accept_drops: bool) -> RefreshRun:
 
 
 def _end_old(catalog_id: int) -> None:
-    """End a run that began too long ago to go on with, and forget the parts of all that have ended."""
+    """Fail a run that is too old to resume, and delete the parts of all ended runs."""
     runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, is_delivered=True)
     for old in runs.filter(state=RefreshRun.State.RUNNING, started_at__lt=timezone.now() - RESUMED_WITHIN):
         listing_diff.finish(old, RefreshRun.State.FAILED, "Nothing was delivered any more.")
@@ -153,7 +152,7 @@ def _end_old(catalog_id: int) -> None:
 
 
 def _take(run: RefreshRun) -> RefreshRun:
-    """Begin a new turn, in which only listings that were delivered whole still count as seen."""
+    """Begin a new turn, in which only complete listings still count as seen."""
     running = RefreshRun.objects.filter(state=RefreshRun.State.RUNNING)
     if not leases.take(running, run.pk, run.fence, listing_diff.LEASE):
         raise Conflict("Another harvest of this catalog begins; try again.", kind=Kind.CATALOG)
@@ -167,10 +166,10 @@ def _take(run: RefreshRun) -> RefreshRun:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the objects of a schema, or of a catalog's schemas: a page of it, and where the next one begins.
+    """A page of the known objects of a schema, or of a catalog's schemas, with the token of the next page.
 
-    A listing that is asked for after `asked_at` is newer. `is_there` is false for a schema that has no row here;
-    `is_whole` says that the run has the listing already.
+    A listing requested after `asked_at` is newer. `is_there` is false for a schema without a row here; `is_whole` says
+    that the run has the complete listing already.
     """
 
     asked_at: datetime
@@ -181,7 +180,7 @@ class Known:
 
 
 def known(delivery: Delivery, schema: str, page_token: str | None) -> Known:
-    """Raises Invalid for a token of another question, Conflict."""
+    """A page of at most KNOWN objects. Raises Invalid for a page token of another query, Conflict."""
     asked_at = timezone.now()
     run, located, provider = delivery.check()
     page = Page(KNOWN, page_token, "harvest", delivery.actor.id, run.pk, schema)
@@ -197,7 +196,7 @@ def known(delivery: Delivery, schema: str, page_token: str | None) -> Known:
 
 
 def deliver(delivery: Delivery, part: Part) -> RefreshRun:
-    """Bring the rows of a part's entries up to date. Raises Invalid for an entry that is none, Conflict."""
+    """Import a part's entries; idempotent. Raises Invalid for a malformed entry, Conflict."""
 
     def act(run: RefreshRun, located: Located, provider: Provider) -> None:
         asked_at = _moment(run, part.asked_at)
@@ -223,7 +222,7 @@ def _meet(catalog: Located, provider: Provider, part: Part, asked_at: datetime) 
 
 
 def _remotes(provider: Provider, kind: Kind, entries: Sequence[Json]) -> list[Remote]:
-    """The objects that the entries describe, in the form in which answers of the system are stored."""
+    """The entries as remote objects, in the form in which the system's answers are stored."""
     store = provider.schemas if kind == Kind.SCHEMA else provider.tables
     return [
         Remote(**nul_characters.as_stored(store.delivered(nul_characters.as_sent(entry)).as_json()))
@@ -232,13 +231,13 @@ def _remotes(provider: Provider, kind: Kind, entries: Sequence[Json]) -> list[Re
 
 
 def lack(delivery: Delivery, missing: Missing) -> RefreshRun:
-    """Bury what a listing lacks and is gone; with the last of the names, the listing counts as delivered.
+    """Remove missing objects that are really gone; the last batch of names completes the listing.
 
-    As in the server's own walk nothing is buried if too much is missing; the run's `held_back` tells how much. Raises
-    Conflict, and what the outside system raises when it is asked.
+    As in the server's own walk, nothing is removed if too much is missing; the run's `held_back` counts it. Raises
+    Conflict, and what the outside system raises when objects are looked up.
     """
     if not missing.schema and (done := delivery.done()):
-        return done  # what ended the run was delivered twice
+        return done  # a repeat of the request that ended the run
     run, located, provider = delivery.check()
     asked_at = _moment(run, missing.asked_at)
     rows, container = _known(located, provider, missing.schema), _container(located, provider, missing.schema)
@@ -255,7 +254,7 @@ def lack(delivery: Delivery, missing: Missing) -> RefreshRun:
 
 
 def _delivered(delivery: Delivery, missing: Missing, *, held_back: int) -> RefreshRun:
-    """Note that a listing was delivered to its end, and end the run if it was that of the schemas."""
+    """Mark a listing as complete; the listing of the schemas ends the run."""
 
     def act(run: RefreshRun, located: Located, provider: Provider) -> None:
         _, is_new = HarvestedPart.objects.get_or_create(run=run, schema=missing.schema, name=WHOLE)
@@ -273,7 +272,7 @@ def _is_delivered(run: RefreshRun, schema: str) -> bool:
 
 
 def _known(catalog: Located, provider: Provider, schema: str) -> QuerySet[Mirror] | None:
-    """The mirrors of the objects of a schema or, without a name, of the schemas; None if the schema has no row."""
+    """The mirrors of a schema's objects or, without a name, of the schemas; None if the schema has no row."""
     container = _container(catalog, provider, schema)
     if container is None:
         return None
@@ -293,7 +292,7 @@ def _run(catalog: Located, run_id: str) -> RefreshRun:
 
 
 def _moment(run: RefreshRun, asked_at: datetime) -> datetime:
-    """When a listing was asked for, by this server's clock. Raises Invalid for a moment before the run."""
+    """When a listing was requested, capped at this server's now. Raises Invalid for a time before the run."""
     if asked_at < run.started_at - SKEW:
         raise Invalid("askedAt: this was listed before the run began; ask what is known, and list anew.")
     return min(asked_at, timezone.now())

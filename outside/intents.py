@@ -1,9 +1,9 @@
-"""Writes to systems without transactions: promise, apply, publish or undo, recover.
+"""Two-phase writes to systems without transactions: promise, apply, publish or undo, recover.
 
-A write to an outside system is an intent. One transaction stores it and reserves its names; then the calls are made,
-without any lock; then another transaction publishes rows, owner, audit and event, and only then the write shows. The
-sweeper resumes what a crash left (outside/recovery.py). The outcome of a lost answer is read back, never guessed. A
-process whose intent was taken over notices that by the fence, and stops. Reasons: docs/decisions/outside-catalogs.md.
+A write to an outside system is an intent (a saga). One transaction stores it and reserves its names; then the remote
+calls run without any lock; a second transaction publishes rows, owner, audit and event, which makes the write visible.
+After a crash the sweeper resumes it (outside/recovery.py). If an answer is lost, the outcome is read back, never
+guessed. The fencing token stops a process whose intent was taken over. Reasons: docs/decisions/outside-catalogs.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from providers import remote
 
 log = logging.getLogger(__name__)
 
-LATE = timedelta(seconds=2 * remote.TOTAL)  # after this time, a call that was under way has arrived
+LATE = timedelta(seconds=2 * remote.TOTAL)  # by then, any call in flight has arrived
 WAIT = 2.0  # seconds to wait for a name that another write has reserved
 MAX_ATTEMPTS = 10
 MAX_BACKOFF = timedelta(minutes=5)
@@ -52,7 +52,7 @@ Name = tuple[int, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A write to be promised; `names` to reserve are (container's id, slot, name)."""
+    """A write to promise; `names` to reserve are (container id, slot, name)."""
 
     id: int
     verb: str
@@ -67,9 +67,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Work:
-    """The functions of a verb: `publish` writes the rows in the last transaction; `allowed` checks the rights again
-    before the first call.
-    """
+    """A verb's callbacks: `publish` writes the rows in the last transaction; `allowed` re-checks rights beforehand."""
 
     publish: Callable[[Actor, Intent], object]
     allowed: Callable[[Actor, Intent], object]  # raises
@@ -92,12 +90,12 @@ class NameReserved(Conflict):
 def carry(
     actor: Actor, decide: Callable[[Actor], Draft], *, holds: Callable[[], object], at: Address | None = None
 ) -> Intent:
-    """Make the write that `decide` drafts, in a transaction in which it also checks the rights.
+    """Carry out the write that `decide` drafts, and re-checks the rights for, in a transaction.
 
-    `holds` locks the rows that the write is about, before `decide` reads them; the object at the address `at` is read
-    together with the policy then. Raises the error that made the write fail, which is undone now or by the sweeper;
-    NameReserved if another write has the name; OutcomeUnknown if the system's answer was lost and cannot be read back
-    yet: the sweeper settles that.
+    `holds` locks the write's rows before `decide` reads them; the object at address `at` is re-read then, together
+    with the policy. Raises the error that failed the write, which is undone now or by the sweeper; NameReserved if
+    another write has the name; OutcomeUnknown if the system's answer was lost and cannot be read back yet: the sweeper
+    settles that.
     """
     intent = _promise(actor, decide, holds, at)
     steps.point("promised")
@@ -144,7 +142,7 @@ def _promise(actor: Actor, decide: Callable[[Actor], Draft], holds: Callable[[],
         if Reservation.objects.filter(reserved).exists():
             kind = draft.verb.rpartition("_")[2]
             return NameReserved(f"Another write to this {kind} is under way; try again in a moment.", kind=kind)
-        arguments, calls = json.loads(json.dumps([draft.arguments, draft.steps]))  # as another process reads them
+        arguments, calls = json.loads(json.dumps([draft.arguments, draft.steps]))  # as another process will read them
         intent = Intent.objects.create(
             id=draft.id,
             verb=draft.verb,
@@ -186,7 +184,7 @@ def _hand_over(intent: Intent) -> None:
 
 
 def _settle_here(intent: Intent) -> None:
-    """Bring an intent that this process just promised to its end, or as far as possible, under the same lease."""
+    """Settle an intent that this process just promised, as far as possible, under the same lease."""
     try:
         carry_on(intent)
     except DatabaseError:
@@ -194,7 +192,7 @@ def _settle_here(intent: Intent) -> None:
 
 
 def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = None) -> bool:
-    """Bring an intent to its end, or as far as possible now. False, and nothing happens, if the fence is old."""
+    """Settle an intent as far as possible now. False, without doing anything, if the fence is outdated."""
     try:
         live = Intent.objects.filter(state__in=[Intent.State.OPEN, Intent.State.UNDOING])
         intent = take(live, intent_id, fence)
@@ -207,14 +205,14 @@ def settle(intent_id: int, fence: int, act: Callable[[Intent], None] | None = No
 
 
 def take(among: QuerySet[Intent], intent_id: int, fence: int, **fields: Any) -> Intent | None:
-    """The intent under a new fence, which stops the process that had it; None if another process was faster."""
+    """The intent under a new fence, which stops its previous holder; None if another process was faster."""
     if not leases.take(among, intent_id, fence, LEASE, **fields):
         return None
     return Intent.objects.select_related("in_catalog").filter(pk=intent_id, fence=fence + 1).first()
 
 
 def carry_on(intent: Intent, act: Callable[[Intent], None] | None = None) -> None:
-    """Make the next step of an intent; after any failure, leave it so that the sweeper comes back to it."""
+    """Advance an intent; after any failure, leave it for the sweeper to retry."""
     act = act or (_go_forward if intent.state == Intent.State.OPEN else _undo)
     try:
         act(intent)
@@ -246,7 +244,7 @@ def _go_forward(intent: Intent) -> None:
 
 
 def _publish(actor: Actor, intent: Intent) -> None:
-    """Publish the intent's rows. Raises what forbids it, and OutcomePending if a later try may succeed."""
+    """Publish the intent's rows. Raises what forbids it, and OutcomePending if a retry may succeed."""
 
     def act(actor: Actor) -> None:
         mine = leases.mine(intent).filter(state=Intent.State.OPEN)
@@ -261,7 +259,7 @@ def _publish(actor: Actor, intent: Intent) -> None:
     try:
         # Without a lock: while its name is reserved, no other write renames, moves or drops the object.
         write(actor, act, holds=None, kind="catalog", waits=False)
-    except (Conflict, ProviderUnavailable) as failure:  # others were in the way, or the database
+    except (Conflict, ProviderUnavailable) as failure:  # contention, or the database
         raise OutcomePending(failure.message) from failure
 
 
@@ -276,14 +274,14 @@ def _give_up(intent: Intent, reason: MetalakeError) -> None:
 
 
 def _undo(intent: Intent) -> None:
-    """Undo the calls of an intent, even if it has ended: a call that was under way may have arrived since."""
+    """Undo an intent's calls, even if it has ended: a call in flight may have arrived since."""
     steps.take_back(intent)
     abort(intent)
     steps.point("aborted")
 
 
 def abort(intent: Intent) -> None:
-    """End an intent whose calls are undone, and free its names."""
+    """End an intent whose calls are undone, and release its names."""
     leaves = any(each["status"] == steps.LEFT for each in intent.steps)
     state = Intent.State.RESIDUE if leaves else Intent.State.ABORTED
     if intent.ended_at is not None:
@@ -314,16 +312,16 @@ def _aborted(intent: Intent, leaves: bool) -> Event:
 
 
 def _undo_late_calls(intent: Intent) -> None:
-    """Have an ended intent undone once more: the process that lost it may have had a call under way."""
+    """Have an ended intent undone once more: the process that lost it may have had a call in flight."""
     ended = Intent.objects.filter(pk=intent.pk, state__in=[Intent.State.ABORTED, Intent.State.RESIDUE])
     ended.update(lease_until=timezone.now())
 
 
 def _retry_later(intent: Intent, why: str, *, for_good: bool = False) -> None:
-    """Let the sweeper try the intent again after a pause that grows up to MAX_BACKOFF.
+    """Have the sweeper retry the intent, with exponential backoff up to MAX_BACKOFF.
 
-    After MAX_ATTEMPTS, or at once with `for_good`, it becomes stuck until an operator decides. An intent that has ended
-    never does: it only looks for calls that arrive late, until the system answers.
+    After MAX_ATTEMPTS, or at once with `for_good`, it is stuck until an operator decides. An intent that has ended
+    never gets stuck: it only looks for late calls, until the system answers.
     """
     gives_up = (for_good or intent.attempts >= MAX_ATTEMPTS) and intent.ended_at is None
     stuck = {"state": Intent.State.STUCK} if gives_up else {}
@@ -334,5 +332,5 @@ def _retry_later(intent: Intent, why: str, *, for_good: bool = False) -> None:
 
 
 def promised_by(intent: Intent) -> Actor:
-    """The actor who promised the intent, with the rights of now."""
+    """The actor who promised the intent, with their current rights."""
     return actor_from({"id": intent.actor_id, "name": intent.actor_name, **intent.standing})

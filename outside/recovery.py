@@ -1,4 +1,4 @@
-"""Resume intents that a crash left or that could not be settled, and let an operator decide about stuck ones."""
+"""Resume intents that crashed or could not be settled, and let operators decide about stuck ones."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from outside import intents, steps
 log = logging.getLogger(__name__)
 
 RETENTION = timedelta(days=7)
-SWEEPERS = 8  # catalogs that are swept at once
-TURN = 30.0  # seconds after which a slow catalog's place is given to another catalog
+SWEEPERS = 8  # catalogs swept in parallel
+TURN = 30.0  # seconds after which a slow catalog yields its thread to another
 ROUND = 10.0  # seconds that a sweep waits for slow catalogs
 _swept: set[int] = set()
 _sweepers = ThreadPoolExecutor(SWEEPERS, thread_name_prefix="sweeper")
 
 
 def sweep() -> int:
-    """Resume intents that crashed or could not be settled; how many were resumed.
+    """Resume intents that crashed or could not be settled; returns how many.
 
-    The intents of one catalog are resumed one by one, those of several catalogs at once. A catalog whose system hangs
-    is still being swept when this returns, beside the sweeps that follow.
+    The intents of one catalog are resumed one by one, those of several catalogs in parallel. A catalog whose system
+    hangs is still being swept when this returns, in parallel with later sweeps.
     """
     started = timezone.now()
     catalogs = set(_due(started).values_list("in_catalog_id", flat=True).distinct()) - _swept
@@ -63,7 +63,7 @@ def _due(before: datetime) -> QuerySet[Intent]:
 
 
 def _claim(catalog_id: int, before: datetime) -> Intent | None:
-    """Take an intent that was due at `before` under a new fence, so that no other process works on it."""
+    """Lease an intent that was due at `before` under a new fence, so that no other process works on it."""
     with transaction.atomic():
         due = _due(before).filter(in_catalog_id=catalog_id)
         first = due.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
@@ -76,18 +76,18 @@ def _claim(catalog_id: int, before: datetime) -> Intent | None:
 
 
 def looking() -> QuerySet[Intent]:
-    """Ended intents whose undone calls may have arrived late, so that the sweeper still looks for them."""
+    """Ended intents whose undone calls may still arrive late, so the sweeper keeps looking for them."""
     return Intent.objects.filter(ended_at__isnull=False, lease_until__isnull=False)
 
 
 def undecided() -> QuerySet[Intent]:
-    """Intents about which an operator may decide: stuck ones, and ended ones whose late calls cannot be looked for."""
+    """Intents that an operator may decide: stuck ones, and ended ones whose late calls cannot be looked for."""
     failed = looking().exclude(last_failure="")
     return Intent.objects.filter(Q(state=Intent.State.STUCK) | Q(pk__in=failed.values("pk")))
 
 
 def retry(intent: Intent) -> None:
-    """Have an undecided intent tried again at once."""
+    """Have an undecided intent retried at once."""
     live = Intent.State.UNDOING if intent.error else Intent.State.OPEN
     undecided().filter(pk=intent.pk, state=intent.state).update(
         state=intent.state if intent.ended_at else live, attempts=1, lease_until=timezone.now()
@@ -95,7 +95,7 @@ def retry(intent: Intent) -> None:
 
 
 def give_up_by_operator(intent: Intent, operator: str) -> None:
-    """End an undecided intent: its names become free, and what it left outside stays there."""
+    """End an undecided intent: its names are released, and what it left outside stays there."""
     leased = intents.take(undecided(), intent.pk, intent.fence, state=Intent.State.UNDOING)
     if leased is None:
         return

@@ -1,7 +1,7 @@
-"""Walk over a whole outside catalog and bring its rows up to date.
+"""Walk a whole outside catalog and bring its rows up to date.
 
-A run compares one schema after the other, page by page, with a transaction for each page, and stores the last schema
-that it finished, from which another process resumes. What becomes of a page, and of what no page has: comparing.py.
+A run compares schema by schema and page by page, one transaction per page, and stores the last finished schema as a
+checkpoint for another process to resume from. How pages are counted and missing objects removed: listing_diff.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOPIC = "catalog.refresh"
 
 
 def start(actor: Actor, metalake: str, catalog: str, *, accept_drops: bool = False) -> RefreshRun:
-    """Start a run, which a worker or a thread of the server begins at once; or the run that is under way."""
+    """Start a run, which a worker or a server thread picks up at once; returns the one under way if there is one."""
     return write_to(actor, to_refresh(metalake, catalog), _start, accept_drops)
 
 
@@ -50,7 +50,7 @@ def _start(write: Write, accept_drops: bool) -> RefreshRun:
 
 
 def to_refresh(metalake: str, catalog: str) -> Target:
-    """The catalog that is to be refreshed."""
+    """The catalog to refresh, as a write target whose check raises Unsupported for a managed one."""
     address = Address(metalake=metalake, catalog=catalog)
     return Target(address, operations.REFRESH_CATALOG, Lock.HANGS, check=_require_mirrored)
 
@@ -68,12 +68,12 @@ def begin(
     here: bool = False,
     is_delivered: bool = False,
 ) -> RefreshRun:
-    """Insert a run; it is begun by way of the outbox, unless the caller carries it on `here` or delivers its listings.
+    """Insert a run; the outbox starts it, unless the caller carries it on `here` or delivers its listings.
 
-    Returns the run that is under way if there is one. Raises NotFound if the catalog is gone.
+    Returns the run under way if there is one. Raises NotFound if the catalog is gone, Conflict if runs end too fast.
     """
     known = Mirror.objects.filter(in_catalog_id=catalog_id).count()
-    for _ in range(2):  # the run that is under way may end before it is read
+    for _ in range(2):  # the run under way may end before it is read
         try:
             with transaction.atomic():
                 run = RefreshRun.objects.create(
@@ -96,7 +96,7 @@ def begin(
 
 
 def _running(catalog_id: int, accept_drops: bool, is_delivered: bool) -> RefreshRun | None:
-    """The run that is under way; one whose deliveries have ceased ends for a walk of the server itself."""
+    """The run under way; a delivered one whose job fell silent fails, to make room for the server's own walk."""
     running = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.RUNNING)
     run = running.first()
     if run is not None and run.is_delivered and run.is_left_alone and not is_delivered:
@@ -108,12 +108,12 @@ def _running(catalog_id: int, accept_drops: bool, is_delivered: bool) -> Refresh
 
 
 def can_refresh(row: Catalog) -> bool:
-    """Whether a catalog has an outside system to walk over. Raises Unsupported if its provider is not installed."""
+    """Whether a catalog has an outside system to walk. Raises Unsupported if its provider is not installed."""
     return catalog_store_by(provider_for(row.provider, row.pk, row.properties)).is_mirrored
 
 
 def speed(run: RefreshRun) -> tuple[float, int | None]:
-    """Objects per second so far, and the expected seconds until the end, None if unknown."""
+    """Objects per second so far, and the estimated seconds left, None if unknown."""
     seconds = ((run.ended_at or timezone.now()) - run.started_at).total_seconds()
     rate = run.seen / seconds if seconds > 0 else 0.0
     left = run.expected - run.seen
@@ -123,7 +123,7 @@ def speed(run: RefreshRun) -> tuple[float, int | None]:
 
 
 def runs_of(actor: Actor, metalake: str, catalog: str, limit: int = 20) -> list[RefreshRun]:
-    """The runs of a catalog, the latest first."""
+    """A catalog's runs, newest first. Raises NotFound, Forbidden."""
     located = find(actor, Address(metalake=metalake, catalog=catalog))
     policy.require(actor, operations.REFRESH_CATALOG, located)
     return list(RefreshRun.objects.filter(in_catalog_id=located.id).order_by("-started_at")[:limit])
@@ -139,7 +139,7 @@ def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun
 
 
 def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
-    """Stop a run; what it has compared so far stays."""
+    """Stop a run; what it has updated so far stays. Raises NotFound, Forbidden."""
     run = run_of(actor, metalake, catalog, run_id)
     listing_diff.finish(run, RefreshRun.State.FAILED, f"Stopped by {actor.name}.", any_fence=True)
     run.refresh_from_db()
@@ -147,9 +147,9 @@ def cancel(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun
 
 
 def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) -> RefreshRun | None:
-    """Take a run that no process works on and bring it to its end; None if one does, or if it has ended.
+    """Lease a run and finish it; None if another process has it, or if it has ended.
 
-    `report` is called after each page. Errors of the outside system are not raised but stored in the run.
+    `report` is called after each page. Errors of the outside system are stored in the run, not raised.
     """
     run = _take(run_id)
     if run is None:
@@ -175,7 +175,7 @@ def carry_on(run_id: int, report: Callable[[RefreshRun], None] | None = None) ->
 
 
 def abandoned() -> list[int]:
-    """The ids of runs whose process has ended, at most 10."""
+    """The ids of runs whose process died or that none began, at most 10."""
     now = timezone.now()
     begun, never_begun = Q(fence__gt=0, lease_until__lt=now), Q(lease_until__lt=now - listing_diff.LEASE)
     dead = RefreshRun.objects.filter(begun | never_begun, state=RefreshRun.State.RUNNING, is_delivered=False)
@@ -215,7 +215,7 @@ def _walk(run: RefreshRun, report: Callable[[RefreshRun], None]) -> None:
 def _schemas(
     run: RefreshRun, actor: Actor, catalog: Located, provider: Provider, report: Callable[[RefreshRun], None]
 ) -> set[str]:
-    """Bring the rows of the schemas up to date; their names in the system."""
+    """Import the schemas; returns their names in the system."""
     listed: set[str] = set()
     asked_at = timezone.now()
     for page in pages(actor, catalog, provider, "list_schemas"):
@@ -226,7 +226,7 @@ def _schemas(
 
 
 def _names_to_compare(catalog: Located, provider: Provider, listed: set[str]) -> list[str]:
-    """The sorted names of the schemas whose tables are compared, in the form that `schema_named` takes."""
+    """The sorted names of the schemas whose tables are compared, as `schema_named` takes them."""
     if not provider.keeps_outside(Kind.TABLE):
         return []
     if not provider.keeps_outside(Kind.SCHEMA):
@@ -235,7 +235,7 @@ def _names_to_compare(catalog: Located, provider: Provider, listed: set[str]) ->
 
 
 def schema_named(catalog: Located, provider: Provider, name: str) -> Located | None:
-    """The schema with this name in the system or, where schemas are managed, with this physical name; or None."""
+    """The schema with this name in the system or, where schemas are managed, this physical name; or None."""
     schemas = Schema.objects.filter(in_catalog_id=catalog.id)
     its_name = "mirror__wire_name" if provider.keeps_outside(Kind.SCHEMA) else "physical_name"
     schema_id = schemas.filter(**{its_name: name}).values_list("pk", flat=True).first()
@@ -249,9 +249,9 @@ def _leaves(
     provider: Provider,
     report: Callable[[RefreshRun], None],
 ) -> None:
-    """Compare the tables of a schema, and what is listed with them.
+    """Compare a schema's tables, and the kinds listed with them.
 
-    Does nothing for a schema that has no row here or is gone since it was listed.
+    Skips a schema that has no row here or is gone since it was listed.
     """
     levels = levels_of(schema) if schema is not None else None
     if schema is None or levels is None:
@@ -285,6 +285,6 @@ def _drop_missing(
 
 
 def _count(run: RefreshRun, tally: Tally, report: Callable[[RefreshRun], None], *, again: bool = False) -> None:
-    """Add the counts of a page to the run; a page that is read `again` adds only what it changed."""
+    """Add a page's counts to the run; a page read `again` after a resume adds only its changes."""
     listing_diff.count(run, tally, without=frozenset({"seen", "skipped"}) if again else frozenset())
     report(run)

@@ -1,6 +1,6 @@
 """The remote calls of an intent: make each once, read it back if its answer is lost, and undo it.
 
-The progress is stored before and after each call, by the process with the newest fence.
+Progress is stored before and after each call, under the newest fence.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ BEGUN = (DOING, UNKNOWN, DONE)
 
 
 def step(verb: str, *, may_adopt: bool = False, **arguments: Any) -> dict[str, Any]:
-    """One remote call of an intent; with `may_adopt`, an object that exists already is used instead of making it."""
+    """One remote call of an intent; with `may_adopt`, an existing object is adopted instead of created."""
     progress = {"status": PLANNED, "result": None, "late": False}  # late: it may arrive after it was undone
     return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | progress
 
 
 class OutcomePending(Exception):
-    """The outcome of a call cannot be read back now, or cannot be published yet; to be tried again."""
+    """A call's outcome cannot be read back or published yet; to be retried."""
 
 
 class Undecidable(Exception):
-    """The outcome of a call can never be read back; a person has to look there and decide."""
+    """A call's outcome can never be read back; an operator has to look there and decide."""
 
 
 def point(name: str) -> None:
-    """A point at which a crash must lose nothing; tests replace this to crash here."""
+    """A point where a crash must lose nothing; tests replace this to crash here."""
 
 
 def mark(intent: Intent, number: int, status: str) -> None:
-    """Store the status of a step, and renew the lease for one more call. Raises TakenOver."""
+    """Store a step's status, and renew the lease for one more call. Raises TakenOver."""
     intent.steps[number]["status"] = status
     save(intent, steps=intent.steps, lease_until=leases.over(LEASE))
 
@@ -57,9 +57,9 @@ def save(intent: Intent, **fields: Any) -> None:
 
 
 def make(intent: Intent) -> None:
-    """Make the calls that are not made yet; after a crash, no creation or alteration is made a second time.
+    """Make the remaining calls; after a crash, no creation or alteration is repeated.
 
-    Raises the refusal of a call, OutcomePending, TakenOver.
+    Raises a call's refusal, OutcomePending, TakenOver.
     """
     provider = provider_of(intent)
     for number, call in enumerate(intent.steps):
@@ -88,7 +88,7 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
             raise AlreadyExists(f"{intent.full_name} already exists.", kind=lost.kind) from lost
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
-        if isinstance(refusal, VERBS[call["verb"]].refusals):  # the first of two tries may have been made
+        if isinstance(refusal, VERBS[call["verb"]].refusals):  # the first of two tries may have succeeded
             outcome, call["result"] = _look_after_refusal(provider, call, intent)
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not call["may_adopt"]):
             call["result"] = None
@@ -100,7 +100,7 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
 
 
 def _look_after_refusal(provider: Provider, call: dict[str, Any], intent: Intent) -> tuple[Outcome, Any]:
-    """Whether a refused call was made all the same; if that can never be read back, the refusal is believed."""
+    """Whether a refused call took effect all the same; if that can never be read back, the refusal is trusted."""
     try:
         return _look(provider, call, intent)
     except Undecidable:
@@ -114,9 +114,9 @@ def _look_after_refusal(provider: Provider, call: dict[str, Any], intent: Intent
 def _read_back(provider: Provider, intent: Intent, number: int) -> tuple[Outcome, Any]:
     """The outcome of a call whose answer was lost, and its object.
 
-    A creation may be reported as not done at once, since one that arrives later is recognised by its marker and undone.
-    A call that cannot be undone gets time to arrive. Then OutcomePending is raised, never "not done": a caller who
-    believed that might remove what the call needs.
+    A creation may be reported as not done at once: a late arrival is recognised by its marker and undone. A call that
+    cannot be undone gets time to arrive; then OutcomePending is raised, never "not done", since a caller relying on
+    that might remove what the call needs.
     """
     call = intent.steps[number]
     deadline, pause = time.monotonic() + READ_BACK, 0.2
@@ -142,7 +142,7 @@ def _ends_a_move(number: int, call: dict[str, Any]) -> bool:
 
 
 def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
-    """Make a drop again, which is safe, since it names the identity of the object."""
+    """Repeat a drop, which is safe, since it names the object's identity."""
     call = intent.steps[number]
     mark(intent, number, DOING)
     point(f"before {number} again")
@@ -156,7 +156,7 @@ def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
 
 
 def _recognise(provider: Provider, intent: Intent, number: int) -> None:
-    """After a crash, read back whether a call was made, and raise if it was not; it is not made a second time."""
+    """After a crash, read back whether a call took effect. Raises ProviderUnavailable if not; it is not repeated."""
     outcome, there = _look(provider, intent.steps[number], intent)
     if outcome is not Outcome.DONE:
         raise ProviderUnavailable(f"{provider.label} was not reached before the server stopped; try again.")
@@ -175,7 +175,7 @@ def _look(provider: Provider, call: dict[str, Any], intent: Intent) -> tuple[Out
 
 
 def take_back(intent: Intent) -> None:
-    """Undo the calls that were begun, innermost first; objects in use are LEFT. Raises TakenOver, OutcomePending."""
+    """Undo the begun calls, last first; objects in use are LEFT. Raises TakenOver, OutcomePending, Undecidable."""
     for number in reversed(range(len(intent.steps))):
         call = intent.steps[number]
         if call["status"] not in BEGUN and not call["late"]:
@@ -193,7 +193,7 @@ def take_back(intent: Intent) -> None:
 
 
 def may_still_arrive(intent: Intent) -> bool:
-    """Whether a call that cannot be undone may still arrive."""
+    """Whether a call that cannot be undone may still be in flight."""
     lost = [call for call in intent.steps if call["late"] or call["status"] in (DOING, UNKNOWN)]
     return any(not VERBS[call["verb"]].undone_by for call in lost)
 
@@ -203,7 +203,7 @@ def is_begun(intent: Intent) -> bool:
 
 
 def provider_of(intent: Intent) -> Provider:
-    """The provider of an intent's catalog. Raises OutcomePending if a call has begun and no provider can be made."""
+    """The provider of an intent's catalog. Raises OutcomePending if a call has begun and it cannot be created."""
     try:
         name, properties = vault.provider_and_properties(intent.in_catalog_id)
         return provider_for(name, intent.in_catalog_id, properties)
