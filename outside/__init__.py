@@ -1,1 +1,1 @@
-"""Schemas and tables of outside systems: read there, mirrored as rows here, written by intents."""
+"""Schemas and tables of outside systems: read there, cached as rows here, written by intents."""

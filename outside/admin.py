@@ -1,4 +1,4 @@
-"""Admin pages for the rows about outside systems, and for writes that wait for an operator's decision."""
+"""Admin pages for the rows of outside systems, and for writes that await an operator's decision."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class TombstoneAdmin(ReadOnlyAdmin):
 
 @admin.register(Mirror)
 class MirrorAdmin(ReadOnlyAdmin):
-    """When each outside object last changed; its definition is shown only on the pages, to who may load the object."""
+    """When each outside object last changed; only the pages show its definition, to users who may load the object."""
 
     list_display = ("securable", "in_catalog", "version", "taken_at")
     list_select_related = ("securable", "in_catalog")

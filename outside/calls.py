@@ -1,4 +1,4 @@
-"""Read from an outside system on behalf of an actor: in this process, or by a worker if a broker is set."""
+"""Reads from an outside system on behalf of an actor: in this process, or by a worker if a broker is set."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from providers.base import Provider
 from providers.remote_objects import Levels, Remote
 from providers.verbs import READS
 
-BY_WORKER = remote.TOTAL + 5  # seconds that a worker may take with a call
-MOST_PAGES = 20_000  # of one listing
-PATIENCE = 90  # seconds that a walk waits while the outside system is busy
+BY_WORKER = remote.TOTAL + 5  # seconds for a call by a worker
+MOST_PAGES = 20_000  # per listing
+PATIENCE = 90  # seconds that a walk retries while the outside system is busy
 
 
 def ask(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Any:
-    """The answer to a read as JSON. Raises what the verb raises, and ProviderUnavailable.
+    """A read's answer as JSON. Raises what the verb raises, and ProviderUnavailable.
 
-    A read of the system actor, for which no request waits, is retried for PATIENCE seconds while the system is busy.
+    A read by the system actor, which no request waits for, is retried for PATIENCE seconds while the system is busy.
     """
     until = time.monotonic() + (PATIENCE if actor.id == NOBODY else 0)
     while True:
@@ -53,7 +53,7 @@ def _ask_once(actor: Actor, located: Located, provider: Provider, verb: str, arg
 
 
 def levels_of(schema: Located) -> Levels | None:
-    """The levels of a schema in its tables' system; None for a schema that exists only here, as a step to others."""
+    """A schema's levels in its tables' system; None for one that exists only here, as a parent of others."""
     return store_for(schema, Kind.SCHEMA).levels(schema)
 
 
@@ -68,7 +68,7 @@ def load_leaf(actor: Actor, located: Located, provider: Provider, listing: Kind,
 
 
 def pages(actor: Actor, located: Located, provider: Provider, verb: str, **arguments: Any) -> Iterator[list[Remote]]:
-    """A listing, page by page; the next page is fetched while the caller works on this one."""
+    """A listing, page by page, with the next one prefetched. Raises ProviderTimeout, ProviderUnavailable if endless."""
 
     def fetch(page: str | None) -> tuple[list[Remote], str | None]:
         answer = ask(actor, located, provider, verb, page=page, **arguments)
@@ -100,7 +100,7 @@ def pages(actor: Actor, located: Located, provider: Provider, verb: str, **argum
 
 
 def answer(catalog_id: int, who: dict[str, Any], verb: str, arguments: dict[str, Any]) -> Any:
-    """Make a read for a message, if its sender still sees the catalog. Raises Forbidden, NotFound."""
+    """Do a read for a message, if its sender still sees the catalog. Raises Forbidden, NotFound."""
     located = by_id(catalog_id)
     if located is None:
         raise NotFound("The catalog does not exist.", kind=Kind.CATALOG)

@@ -1,4 +1,4 @@
-"""Look for outside objects without a row; one gets its row when an actor asks for it who may load it or grant on it."""
+"""Import on demand: an outside object gets its row when an actor who may load it or grant on it requests it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from outside.mirror_schemas import import_schemas
 
 
 def import_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
-    """Look for a schema outside and make its row; whether it exists. Only for an actor who may look for it."""
+    """Look a schema up outside and import it; whether it exists. False for an actor who may not look for it."""
     try:
         path = schema_paths.path_in(catalog, name)
     except (Invalid, Unsupported):

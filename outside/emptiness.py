@@ -1,4 +1,4 @@
-"""Whether an outside schema is empty, so that it may be dropped: what lies in it here, and in its own system."""
+"""Whether an outside schema is empty and may be dropped: its objects here, and in its own system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILTERS = "filter (table-type-filter, table-format-filter or list-all-tables)"
 
 
 def remove_missing_schemas(actor: Actor, schema: Located, provider: Provider) -> None:
-    """Bury the schemas inside that are gone. Raises NotEmpty if one exists, there or only here."""
+    """Remove the schemas inside that are gone. Raises NotEmpty if one exists, there or only here."""
     inside = Schema.objects.filter(parent_id=schema.id)
     mirrors = {row.pk: row for row in Mirror.objects.select_related("securable").filter(pk__in=inside.values("pk"))}
     for pk in inside.values_list("pk", flat=True):
@@ -30,9 +30,9 @@ def remove_missing_schemas(actor: Actor, schema: Located, provider: Provider) ->
 
 
 def tables_gone(actor: Actor, schema: Located, provider: Provider, levels: list[str]) -> list[int]:
-    """The ids of table rows, all gone outside, that go with the schema. Raises NotEmpty if the system has any table.
+    """The ids of table rows, all gone outside, to drop with the schema. Raises NotEmpty if the system has any table.
 
-    A listing may lack tables that were just made, so the newest ones are asked for by name.
+    A listing may lack tables that were just created, so the newest ones are looked up by name.
     """
     _require_none_there(actor, schema, provider, levels)
     rows = Mirror.objects.filter(securable__parent_id=schema.id, securable__slot=Slot.TABULAR)
@@ -44,7 +44,7 @@ def tables_gone(actor: Actor, schema: Located, provider: Provider, levels: list[
 
 
 def _require_none_there(actor: Actor, schema: Located, provider: Provider, levels: list[str]) -> None:
-    """Raise NotEmpty if the system has a table or view; the catalog's owner hears of those that the settings hide."""
+    """Raise NotEmpty if the system has a table or view; those that settings hide are named to the catalog's owner."""
     hidden, tells = list[str](), places.may_choose(actor, schema)
     for page in pages(actor, schema, provider, "list_tables", schema=levels):
         shown = _shown(schema, provider, page)
@@ -58,7 +58,7 @@ def _require_none_there(actor: Actor, schema: Located, provider: Provider, level
 
 
 def _shown(schema: Located, provider: Provider, page: Sequence[Remote]) -> list[Remote]:
-    """What the settings show, as its last answer says where the listing gives a name alone."""
+    """The objects that the settings show, judged by their mirrors where the listing gives only a name."""
     unread = [each.name for each in page if not (each.formats or each.definition)]
     rows = mirror.of_leaves(schema.id, Kind.TABLE).filter(wire_name__in=unread) if unread else ()
     known = {row.wire_name: Remote(row.wire_name, row.definition, formats=row.formats) for row in rows}

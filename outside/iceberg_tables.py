@@ -1,4 +1,4 @@
-"""Iceberg tables whose pointer is in an outside system: their metadata and files, by their entry there."""
+"""Iceberg tables whose pointer is in an outside system: their metadata and files, read through their entry there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from providers.metadata_files import MetadataFiles
 
 
 def record_of(table: ExternalTable) -> TableRecord:
-    """The table with its metadata. Raises NotFound for another format, Invalid if its place is not allowed."""
+    """The table with its metadata. Raises NotFound for another format, Invalid if its location is not allowed."""
     location = table.provider.pointers.location(table.definition)
     if location is None:
         raise table.located.missing()
@@ -25,7 +25,7 @@ def record_of(table: ExternalTable) -> TableRecord:
 
 
 def metadata_of(table: ExternalTable) -> dict[str, Any] | None:
-    """The metadata of an Iceberg table; None for another format, or if it cannot be read."""
+    """An Iceberg table's metadata; None for another format, or if it cannot be read."""
     if table.provider.pointers.location(table.definition) is None:
         return None
     try:
@@ -35,10 +35,10 @@ def metadata_of(table: ExternalTable) -> dict[str, Any] | None:
 
 
 def native_parts(table: ExternalTable, metadata: dict[str, Any] | None) -> dict[str, Any]:
-    """The native wire's JSON of a table, without its name and audit information.
+    """A table as JSON of the native API, without name and audit information.
 
-    Columns and layout of an Iceberg table come from its metadata or, without it, from the outside entry, which repeats
-    only a part of them.
+    An Iceberg table's columns and layout come from its metadata or, failing that, from the outside entry, which has
+    only some of them.
     """
     parts = table.shown()
     if metadata is None:
@@ -51,7 +51,7 @@ def native_parts(table: ExternalTable, metadata: dict[str, Any] | None) -> dict[
 
 
 def files_of(table: ExternalTable) -> MetadataFiles:
-    """The table's metadata files; its location in the outside entry is allowed, beside the catalog's places."""
+    """The table's metadata files, in the catalog's locations or the one in its outside entry. Raises Invalid."""
     place = table.shown()["properties"].get("location")  # as the entry says
     own_files = table.provider.pointers.files(*([place] if place else []))
     require_unclaimed(table.provider, place)
@@ -59,7 +59,7 @@ def files_of(table: ExternalTable) -> MetadataFiles:
 
 
 def require_own_pointer(table: ExternalTable) -> None:
-    """Raise Unsupported for a link, or a table of a linked schema, whose commits are made where it leads."""
+    """Raise Unsupported for a resource link or a table of a linked schema: commits go to the link's target."""
     require_own(table.located.above())
     target = table.provider.target_of(table.definition)
     if target is not None:

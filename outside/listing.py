@@ -26,7 +26,7 @@ from providers.remote_objects import Levels
 def listed_names(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> tuple[set[str] | None, datetime]:
     """The names of this kind and of those listed with it, None for all rows, and the time of the listing.
 
-    Includes objects that were just made here, which a listing may lack.
+    Includes objects just created here, which a listing may lack.
     """
     provider, levels = provider_at(schema), levels_of(schema)
     if levels is None:
@@ -53,16 +53,16 @@ def _fetch_names(
             mirror.import_leaves(kinds[0], schema, page, asked_at)
             names |= mirror.names_of(kinds, page)
     except NotFound:
-        store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # buries the schema if it is gone
+        store_for(schema, Kind.SCHEMA).load(actor, schema, refresh=True)  # removes the schema if it is gone
         raise
     return names_to_show(actor, schema, provider, names, kinds[0], asked_at)
 
 
 def describe(actor: Actor, schema: Located, kind: Kind, *, force: bool = False) -> None:
-    """Store the definitions of a schema's objects of which only the names are known; with `force`, of all.
+    """Store the definitions of a schema's objects known only by name; with `force`, of all.
 
-    A listing may give names alone. A few are asked for one by one, more of them are read together first. What is still
-    unknown then is asked for by the next listing.
+    A listing may give names alone. A few are loaded one by one; for more, a bulk listing comes first. The next listing
+    loads what is still unknown then.
     """
     asked_once(("definitions", schema.id, kind, force), lambda: _describe(actor, schema, kind, force))
 
@@ -80,7 +80,7 @@ def _describe(actor: Actor, schema: Located, kind: Kind, force: bool) -> None:
             whole["names"] = list(rows.values_list("wire_name", flat=True))
         for page in pages(actor, schema, provider, f"list_{KINDS[kind].plural}", schema=levels, **whole):
             mirror.import_leaves(kind, schema, page, asked_at)
-        names = list(rows.values_list("wire_name", flat=True)[:LOOKS])  # what is not told there either, such as links
+        names = list(rows.values_list("wire_name", flat=True)[:LOOKS])  # missing there, too, such as links
     for name in names:
         with suppress(NotFound):  # dropped meanwhile
             mirror.import_leaves(kind, schema, [load_leaf(actor, schema, provider, first, levels, name)], asked_at)

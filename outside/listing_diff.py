@@ -1,7 +1,7 @@
-"""What becomes of a listing of an outside system, whoever read it: the counts of its run, and what is missing in it.
+"""Applies a listing of an outside system, read by the server or a job: counts for its run, and removal of the missing.
 
-An object that a listing lacks is asked for by name before it is buried; if more than half of the known objects are
-missing, none is buried until an operator confirms it.
+A missing object is looked up by name before it is removed; if more than half of the known objects are missing, none is
+removed until an operator confirms it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from providers.base import Provider
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=PATIENCE + remote.TOTAL)  # the longest time of one call; each answer renews the lease
-FEW = 10  # so many missing objects are buried whatever their share of all
+FEW = 10  # up to so many missing objects are removed, whatever their share
 SHARE = 0.5
 
 
 def count(run: RefreshRun, tally: Tally, *, without: frozenset[str] = frozenset()) -> None:
-    """Add what came of a part of a listing to the run, but for the counts `without`. Raises TakenOver."""
+    """Add the counts of a part of a listing to the run, except `without`. Raises TakenOver."""
     for one in tally.passed_over:
         log.info("refresh %s passes over %s", run.pk, one)
     add(run, {name: value for name, value in tally.counts().items() if name not in without})
@@ -43,7 +43,7 @@ def count(run: RefreshRun, tally: Tally, *, without: frozenset[str] = frozenset(
 def add(run: RefreshRun, counts: Mapping[str, int]) -> None:
     """Add to the run's counts and renew its lease. Raises TakenOver.
 
-    In the database they are added to what is there, since several parts of a listing may be delivered at once.
+    The database increments them (F expressions), since several parts of a listing may be delivered concurrently.
     """
     for name, value in counts.items():
         setattr(run, name, getattr(run, name) + value)
@@ -65,12 +65,12 @@ def finish(run: RefreshRun, state: str, error: str, *, any_fence: bool = False) 
 
 
 def long_known(known: QuerySet[Mirror]) -> QuerySet[Mirror]:
-    """Those that a listing of now would have: it may lack what was just made."""
+    """Those that a listing made now should have: it may lack what was just created."""
     return known.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)
 
 
 def is_in_doubt(run: RefreshRun, container: Located, *, missing: int, known: int, listed: int) -> bool:
-    """Whether a listing of `listed` objects lacks so many of the `known` ones that it is not believed."""
+    """Whether a listing of `listed` objects lacks so many of the `known` ones that it is not trusted."""
     too_many = missing > FEW and missing > SHARE * known
     says_nothing = container.kind == Kind.CATALOG and not listed
     return bool(missing and (too_many or says_nothing)) and not _accepts_drops(run)
@@ -79,7 +79,7 @@ def is_in_doubt(run: RefreshRun, container: Located, *, missing: int, known: int
 def remove_missing(
     run: RefreshRun, actor: Actor, container: Located, provider: Provider, missing: Iterable[int]
 ) -> None:
-    """Ask for each of these objects, which a listing lacks, and remove those that are gone. Raises TakenOver."""
+    """Look up each of these missing objects, and remove those that are gone. Raises TakenOver."""
     for pk in missing:
         row = Mirror.objects.select_related("securable").defer("definition").filter(pk=pk).first()
         if row is not None:

@@ -36,7 +36,7 @@ class OutsideCatalogs(Collector):
 
 
 class Breakers(Collector):
-    """The breakers of the systems and storages that this server has called."""
+    """The circuit breakers of the systems and storages that this server has called."""
 
     def describe(self) -> list[GaugeMetricFamily]:
         return []
@@ -66,7 +66,7 @@ class OutsideNames(Collector):
 
 
 def _outside(**among: Any) -> list[tuple[int, str, str]]:
-    """Ids of catalogs of which something lies outside, with the names of their metalakes and their own; one read."""
+    """Ids of catalogs with objects outside, with the names of their metalakes and their own; one query."""
     rows = Catalog.objects.filter(**among).values_list("pk", "parent__name", "name", "provider", "properties")
     return [
         (pk, metalake, name)
@@ -76,7 +76,7 @@ def _outside(**among: Any) -> list[tuple[int, str, str]]:
 
 
 def _walks() -> Iterator[GaugeMetricFamily]:
-    """Of the catalogs that were walked alone: all others are not looked at."""
+    """Metrics of catalogs that were walked; no others are queried."""
     age = GaugeMetricFamily("metalake_refresh_age_seconds", "Since the last whole walk began", labels=LABELS)
     failed = GaugeMetricFamily("metalake_refresh_failed", "Whether the newest walk that ended failed", labels=LABELS)
     done, broken = (Max("started_at", filter=Q(state=state)) for state in (_STATE.DONE, _STATE.FAILED))

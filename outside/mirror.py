@@ -1,4 +1,4 @@
-"""The rows and mirrors of outside tables and views, which grants refer to: make, change and remove them."""
+"""The rows and mirrors (cached copies) of outside tables and views, which grants refer to: create, update, remove."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from outside.view_versions import note_all as note_views
 from providers.base import listed_together
 from providers.remote_objects import Remote
 
-GRACE = timedelta(seconds=60)  # for so long a listing may lack an object that was just made
+GRACE = timedelta(seconds=60)  # a listing may lack an object created this recently
 NO_NAME, A_WRITE_HAS_IT = "it cannot be a name here", "a write of ours has it, or had it just now"
 STORED_HERE = "an object that is stored here has its name"
 
 
 @dataclass
 class Tally:
-    """The counts of a comparison with the outside system."""
+    """Counts of a comparison with the outside system."""
 
     seen: int = 0
     created: int = 0
@@ -53,23 +53,23 @@ class Tally:
 
 
 def levels_at(schema_id: int) -> list[str] | None:
-    """The levels of a schema in its system; None for a schema that exists only here, as a step to others."""
+    """A schema's levels in its system; None for one that exists only here, as a parent of others."""
     name = Mirror.objects.filter(pk=schema_id).values_list("wire_name", flat=True).first()
     return None if name is None else name.split(LEVELS)
 
 
 def of_schemas(catalog_id: int) -> QuerySet[Mirror]:
-    """The mirrors of a catalog's schemas, selected by the schemas' rows, which are fewer than its mirrors."""
+    """The mirrors of a catalog's schemas, selected through the schemas' rows, which are fewer than its mirrors."""
     return Mirror.objects.filter(securable__schema__in_catalog_id=catalog_id)
 
 
 def of_leaves(schema_id: int, kind: Kind) -> QuerySet[Mirror]:
-    """The mirrors of the objects in a schema that share a name space with this kind."""
+    """The mirrors of a schema's objects that share a namespace with this kind."""
     return Mirror.objects.filter(securable__parent_id=schema_id, securable__slot=slot_of(kind))
 
 
 def wire_name_at(securable_id: int) -> str:
-    """The name of an object in its system. Raises NotFound if its mirror is gone."""
+    """An object's name in its system. Raises NotFound if its mirror is gone."""
     name = Mirror.objects.filter(pk=securable_id).values_list("wire_name", flat=True).first()
     if name is None:
         raise NotFound("The object was dropped meanwhile.")
@@ -77,7 +77,7 @@ def wire_name_at(securable_id: int) -> str:
 
 
 def store_answer(securable_id: int, catalog_id: int, name: str, remote: Remote, taken_at: datetime) -> Mirror:
-    """Store the system's latest answer about an object in its mirror; one statement."""
+    """Upsert an object's mirror with the system's latest answer, in one statement."""
     mirror = _mirror(securable_id, catalog_id, name, remote, taken_at)
     Mirror.objects.bulk_create([mirror], update_conflicts=True, update_fields=_ANSWER, unique_fields=["securable"])
     return mirror
@@ -102,11 +102,11 @@ def _mirror(securable_id: int, catalog_id: int, name: str, remote: Remote, taken
 def import_leaves(
     kind: Kind, schema: Located, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
-    """Bring the rows of these objects, of this kind and those listed with it, up to date; others have no rows.
+    """Import these objects, of this kind and those listed with it; other kinds get no rows.
 
-    An object with another identity or of another kind is another object, so the old row is buried with its grants.
-    With `stamp`, the time of unchanged objects is updated, too. Rows published since `asked_at` are newer and stay.
-    Raises NotFound if the schema is gone.
+    An object whose identity or kind differs is another object, so the old row is removed with its grants. With
+    `stamp`, the time of unchanged objects is updated, too. Rows published since `asked_at` are newer and stay. Raises
+    NotFound if the schema is gone.
     """
 
     def act(actor: Actor) -> Tally:
@@ -116,17 +116,17 @@ def import_leaves(
 
 
 def listed_kinds(schema: Located, kind: Kind) -> tuple[Kind, ...]:
-    """The kinds that have rows from the listing in which this one comes; the first one names its verbs."""
+    """The kinds that get rows from the same listing as this one; the first one names its verbs."""
     return listed_together(offers_of(schema), kind)
 
 
 def names_of(kinds: Collection[Kind], remotes: Iterable[Remote]) -> set[str]:
-    """The names of those of these kinds."""
+    """The names of the objects of these kinds."""
     return {remote.name for remote in remotes if remote.kind in kinds}
 
 
 class _Known(NamedTuple):
-    """The fields of a mirror that a comparison needs; a listing reads thousands of them."""
+    """The mirror fields that a comparison needs; a listing reads thousands of them."""
 
     pk: int
     kind: str
@@ -136,7 +136,7 @@ class _Known(NamedTuple):
 
 
 class _Meeting:
-    """The rows of one listing's objects in a schema, brought up to date in a transaction."""
+    """The import of one listing's objects into a schema's rows, in a transaction."""
 
     def __init__(self, schema: Located, kinds: Collection[Kind], asked_at: datetime, stamp: bool) -> None:
         self.schema, self.kinds, self.asked_at, self.stamp = schema, kinds, asked_at, stamp
@@ -179,7 +179,7 @@ class _Meeting:
         return {name: _Known(*values) for name, *values in rows.values_list("wire_name", *fields)}
 
     def _gets_row(self, remote: Remote) -> bool:
-        """Whether a new object gets a row: one of these kinds, but no table that the catalog's settings hide."""
+        """Whether a new object gets a row: it is of these kinds, and no table that the catalog's settings hide."""
         return remote.kind in self.kinds and (remote.kind != Kind.TABLE or self.provider.tables.shows(remote))
 
     def _is_news(self, remote: Remote, row: _Known | None) -> bool:
@@ -187,13 +187,13 @@ class _Meeting:
         if row is None:
             return self._gets_row(remote)
         if row.taken_at > self.asked_at:
-            return False  # a later answer is stored already
+            return False  # a newer answer is stored already
         if row.kind != remote.kind or is_another(row.identity, remote):
             return True
         return bool(remote.version and (self.stamp or row.version != remote.version))
 
     def _reasons_to_skip(self, names: set[str], known: Collection[str]) -> dict[str, str]:
-        """Why objects of some of the names are left as they are."""
+        """The names to skip, with the reasons."""
         new = names.difference(known)
         unnameable = {name for name in new if not _can_be_named(name, self.slot)}
         moving = moving_leaves(self.slot, self.schema, names, self.asked_at) if names else set()
@@ -205,7 +205,7 @@ class _Meeting:
 
 
 def _update_leaves(schema: Located, remotes: dict[int, Remote], taken_at: datetime) -> list[Event]:
-    """Store the answers about existing objects; the events of those that changed."""
+    """Update the mirrors of existing objects; returns the events of those that changed."""
     if not remotes:
         return []
     mirrors, events = Mirror.objects.filter(pk__in=remotes).select_related("securable").defer("definition"), []
@@ -248,7 +248,7 @@ def changed(mirror: Mirror, container: Located) -> Event:
 
 
 def _insert_leaves(schema: Located, remotes: list[Remote], taken_at: datetime) -> list[Securable]:
-    """Insert rows and mirrors of new objects in two statements, owned by the catalog's owner; the rows."""
+    """Insert rows and mirrors of new objects, owned by the catalog's owner, in two statements; returns the rows."""
     if remotes:
         require_there(schema)
     owner = owner_of(schema)
@@ -267,17 +267,17 @@ def _discovery(schema: Located, row: Securable) -> Event:
 
 
 def provider_levels(remote: Remote) -> list[str]:
-    """A schema's levels in its system; a nested one's are joined in its name."""
+    """A schema's levels in its system, split from its name, which joins them."""
     return remote.name.split(LEVELS)
 
 
 def owner_of(below: Located) -> dict[str, int | None]:
-    """The owner of objects found outside: the catalog's owner."""
+    """The owner of imported objects: the catalog's owner."""
     return {"owner_user_id": below.catalog.owner_user_id, "owner_group_id": below.catalog.owner_group_id}
 
 
 def just_made(known: QuerySet[Mirror], asked_at: datetime) -> set[str]:
-    """Names that a listing may lack: made here within GRACE, or seen under that name since it was asked for."""
+    """Names that a listing may lack: created here within GRACE, or seen under that name since its request."""
     names = known.values_list("wire_name", flat=True)
     made = names.filter(securable__create_time__gte=timezone.now() - GRACE).exclude(securable__creator=SYSTEM)
     return {*made, *names.filter(taken_at__gt=asked_at)}  # two statements: an OR over two tables uses no index

@@ -1,4 +1,4 @@
-"""The rows and mirrors of outside schemas, and the rows of the steps that lead to them."""
+"""The rows and mirrors of outside schemas, and the rows of their ancestors."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from providers.remote_objects import Remote
 def import_schemas(
     catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, *, stamp: bool = False
 ) -> Tally:
-    """As `mirror.import_leaves`, for schemas; missing steps to a nested schema get rows, owned by the catalog's owner.
+    """As `mirror.import_leaves`, for schemas; missing ancestors get rows, too, owned by the catalog's owner.
 
-    If two names there are the same path here, the row stays with the name under which it was met first.
+    If two names there map to the same path here, the row stays with the one imported first.
     """
 
     def act(actor: Actor) -> Tally:
@@ -53,7 +53,7 @@ def import_schemas(
 
 
 class _Meeting:
-    """The rows of a transaction, brought up to date for one schema after the other."""
+    """The import of schemas, one after the other, in a transaction."""
 
     def __init__(
         self, catalog: Located, provider: Provider, remotes: Sequence[Remote], asked_at: datetime, stamp: bool
@@ -90,7 +90,7 @@ class _Meeting:
         return A_WRITE_HAS_IT if is_moving else None
 
     def _is_reserved(self, path: HierarchicalSchema) -> bool:
-        """Whether a write has reserved the schema or one above it: a chain of new schemas shows only as a whole."""
+        """Whether a write has reserved the schema or an ancestor: a chain of new schemas appears only as a whole."""
         for level in path.scopes:
             above = level.parent
             if above is not None and above.physical not in self.rows:
@@ -101,7 +101,7 @@ class _Meeting:
         return False
 
     def _remove_dropped(self, path: HierarchicalSchema, row: Schema) -> Schema | None:
-        """Bury a schema whose name another one has now; its row if that remains as a step to others, else None."""
+        """Remove a schema whose name another one has now; its row if that stays as a parent of others, else None."""
         remove_dropped(row.pk, steps_stay=self.provider.names.nests_here)
         self.tally.dropped += 1
         if Schema.objects.filter(pk=row.pk).exists():
@@ -130,7 +130,7 @@ class _Meeting:
 def _named(
     catalog: Located, provider: Provider, remotes: Iterable[Remote], tally: Tally
 ) -> list[tuple[HierarchicalSchema, Remote]]:
-    """Each schema with its path here, parents first; schemas whose names cannot be paths are skipped."""
+    """Each schema with its path here, parents first; names that cannot be paths are skipped."""
     named = []
     for remote in remotes:
         try:

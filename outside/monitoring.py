@@ -1,4 +1,4 @@
-"""The state of an outside catalog for its owners, and their decisions about writes that cannot settle by themselves."""
+"""An outside catalog's state for its owners, and their decisions about writes that cannot settle by themselves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANY = 100  # tombstones, and writes
 
 @dataclass(frozen=True)
 class Health:
-    """An outside system's health as this server has seen it; unknown if workers make the calls (not `asked_here`)."""
+    """An outside system's health as this server sees it; unknown if workers make the calls (not `asked_here`)."""
 
     asked_here: bool
     answers: bool = False  # as of the last call, if there was one
@@ -50,7 +50,7 @@ class Timetable:
     """The schedule of a catalog's automatic refreshes."""
 
     every: int  # seconds
-    next_at: datetime | None  # None if it is switched off
+    next_at: datetime | None  # None if disabled
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Watch:
 
     @property
     def held_back(self) -> int:
-        """How many objects were missing in the newest complete walk, but not buried, since they were too many."""
+        """How many objects the newest complete walk missed but did not remove, since they were too many."""
         done = (run for run in self.runs if run.state == RefreshRun.State.DONE)
         return next((run.held_back for run in done), 0)
 
@@ -166,7 +166,7 @@ def _is_mirrored(catalog: Located) -> bool:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of an undecided write: `apply` takes the intent and who decided; `event` records it."""
+    """A decision about an undecided write: `apply` takes the intent and who decided; `event` records it."""
 
     event: str
     apply: Callable[[Intent, str], None]
@@ -177,12 +177,12 @@ GIVEN_UP = Decision("intent.given_up", recovery.give_up_by_operator)
 
 
 def retry(actor: Actor, catalog: Located, intent_id: int) -> None:
-    """Have an undecided write tried again within a round. Raises NotFound, Forbidden."""
+    """Have an undecided write retried within a sweep round. Raises NotFound, Forbidden."""
     _decide(actor, catalog, intent_id, RETRIED)
 
 
 def give_up(actor: Actor, catalog: Located, intent_id: int) -> None:
-    """End an undecided write: its names become free, what it left outside stays. Raises NotFound, Forbidden."""
+    """End an undecided write: its names are released, what it left outside stays. Raises NotFound, Forbidden."""
     _decide(actor, catalog, intent_id, GIVEN_UP)
 
 
@@ -201,7 +201,7 @@ def _decide(actor: Actor, catalog: Located, intent_id: int, decision: Decision) 
 
 
 def decide_all(operator: Actor, rows: Iterable[Intent], decision: Decision) -> int:
-    """Decide about several writes, for operators, whose rights the admin pages check; how many were undecided."""
+    """Decide about several writes; returns how many were undecided. The admin pages check the operator's rights."""
 
     def act(operator: Actor) -> int:
         decided = 0

@@ -1,4 +1,4 @@
-"""Schemas inside schemas over a flat outside system: conflicts of names, and where such a schema lies."""
+"""Nested schemas over a flat outside system: name conflicts, and under which name such a schema is stored there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from providers.schema_names import encode_path
 
 
 def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> list[str]:
-    """Why a flat catalog cannot become nested, a sentence each. Raises ProviderUnavailable if it cannot be asked."""
+    """Why a flat catalog cannot become nested, one sentence each. Raises ProviderUnavailable if it cannot be read."""
     provider = provider_at(catalog)
     if provider.names.nests_there or not provider.keeps_outside(Kind.SCHEMA):
         return divided_conflicts(divided)
@@ -36,9 +36,9 @@ def conflicts(actor: Actor, catalog: Located, divided: Collection[str]) -> list[
 
 
 def require_no_clash(provider: Provider, metalake_id: int) -> None:
-    """Raise Invalid if two schemas of its system would have the same path in a catalog to be made.
+    """Raise Invalid if two schemas of its system would have the same path in a catalog to be created.
 
-    Raises ProviderUnavailable if the system cannot be asked now, since the answer is unknown then.
+    Raises ProviderUnavailable if the system cannot be read now, since the answer is unknown then.
     """
     if not provider.names.nests_here:
         return
@@ -49,7 +49,7 @@ def require_no_clash(provider: Provider, metalake_id: int) -> None:
 
 
 def spelt_otherwise(catalog_id: int) -> list[str]:
-    """Why a nested catalog cannot become flat: schemas whose name in the system is not their name here."""
+    """Why a nested catalog cannot become flat: schemas whose name in the system differs from their name here."""
     odd = mirror.of_schemas(catalog_id).exclude(wire_name=F("securable__name")).order_by("wire_name")
     names = odd.values_list("securable__name", "wire_name")[:SHOWN]
     return [f"Schema {here} is called {there} there." for here, there in names]
@@ -59,7 +59,7 @@ def spelt_otherwise(catalog_id: int) -> list[str]:
 
 
 def spellings(provider: Provider, path: HierarchicalSchema) -> list[Levels]:
-    """The levels under which a schema may lie: our spelling first, then one that others may use. Raises Invalid."""
+    """The levels that a schema may have there: our spelling first, then one that others may use. Raises Invalid."""
     spelt = provider.names.levels_of(path)
     plain = [path.leaf]
     if not provider.names.nests_here or path.is_nested or plain == spelt or provider.names.path_of(plain) != path:
@@ -68,7 +68,7 @@ def spellings(provider: Provider, path: HierarchicalSchema) -> list[Levels]:
 
 
 def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: HierarchicalSchema) -> Remote | None:
-    """The schema with this path that others made under another spelling than ours, or None."""
+    """The schema with this path that others created under another spelling than ours, or None."""
     for levels in spellings(provider, path)[1:]:
         try:
             return load_schema(actor, catalog, provider, levels)
@@ -93,7 +93,7 @@ def _names(actor: Actor, catalog: Located, provider: Provider) -> list[str]:
 
 @contextmanager
 def _explained(label: str) -> Iterator[None]:
-    """An outside system that does not say which schemas it has is told as the reason why nothing nests."""
+    """Explain in a ProviderUnavailable that nesting stays off until the outside system has listed its schemas."""
     try:
         yield
     except ProviderUnavailable as failure:
@@ -109,7 +109,7 @@ def _there(provider: Provider) -> Iterator[str]:
         yield from (mirror.provider_levels(remote)[0] for remote in page.items)
         if page.next is None:
             return
-        require_time()  # nobody waits for it any more, and pages may go round
+        require_time()  # the caller may have timed out, and pages may loop
         page = provider.schemas.list(page.next)
 
 
@@ -122,7 +122,7 @@ def _read_otherwise(provider: Provider, names: Iterable[str]) -> list[str]:
 
 
 def _made_one(provider: Provider, names: Iterable[str]) -> list[str]:
-    """Names that would be one path."""
+    """Names that would collide in one path."""
     spelt = dict[str, list[str]]()
     for name in sorted(set(names)):
         if path := _path(provider, name):

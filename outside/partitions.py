@@ -1,4 +1,4 @@
-"""Partitions of outside tables: never mirrored, since no grant refers to them."""
+"""Partitions of outside tables: never cached as rows, since no grant refers to them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SLOT = "partition"
 
 
 def listed(actor: Actor, table: ExternalTable) -> Iterator[dict[str, Any]]:
-    """The partitions in the native wire's form."""
+    """The partitions as JSON of the native API."""
     where = _where(table.located)
     for page in pages(actor, table.located, table.provider, "list_partitions", **where):
         yield from (table.provider.partitions.show(table.definition, each.definition) for each in page)
@@ -45,7 +45,7 @@ def names(actor: Actor, table: ExternalTable) -> list[str]:
 
 
 def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
-    """A partition in the native wire's form. Raises NotFound."""
+    """A partition as JSON of the native API. Raises NotFound."""
     where = _where(table.located)
     there = Remote(**ask(actor, table.located, table.provider, "load_partition", **where, partition=name))
     return table.provider.partitions.show(table.definition, there.definition)
@@ -66,7 +66,7 @@ def _locations_of(table: ExternalTable) -> list[str]:
 
 
 def drop(actor: Actor, table: ExternalTable, name: str) -> str | None:
-    """Drop a partition; why its files stay that the system would have deleted, or None. Raises NotFound."""
+    """Drop a partition; returns why its files stay that the system would have deleted, or None. Raises NotFound."""
     loaded(actor, table, name)
     return files_kept(_carry(actor, table, "drop_partition", name, partition=name))
 

@@ -1,6 +1,6 @@
-"""Iceberg tables and views whose pointer is in an outside system: made, registered and committed to by intents.
+"""Iceberg tables and views whose pointer is in an outside system: created, registered and committed to by intents.
 
-This server reads and writes the metadata files; the outside system says which of them is current.
+This server reads and writes the metadata files; the pointer in the outside system says which one is current.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 
 class OutsidePointers(PointerStore[R, D]):
-    """Objects whose entry in another system is the pointer; each kind says what else is stored of them."""
+    """Objects whose entry in another system is the pointer; subclasses define what else is stored per kind."""
 
     kind: ClassVar[Kind]
 
@@ -58,22 +58,19 @@ class OutsidePointers(PointerStore[R, D]):
 
     @abstractmethod
     def as_published(self, actor: Actor, located: Located) -> R:
-        """The object right after a write, without asking its system again."""
+        """The object right after a write, without another remote read."""
 
     def require_may_make(self, metadata: Json) -> None:
-        """Refuse a new object of this metadata, before anything is promised."""
+        """Reject a new object with this metadata, before anything is promised."""
 
     def states_of(
         self, actor: Actor, home: Located, location: str | None, provider: Provider, new: NewTable
     ) -> Sequence[State]:
-        """The states that a new object, or the one to register from `location`, has as a view, oldest first."""
+        """The view states of a new object, or of the one to register from `location`, oldest first."""
         return ()
 
     def promise(self, actor: Actor, fresh: Located, commit: PreparedCommit[R]) -> tuple[Json, Json]:
-        """What a commit's intent has besides the new location: details of its event, and arguments. Raises Forbidden.
-
-        In the transaction of the intent.
-        """
+        """Event details and extra arguments of a commit's intent, read in its transaction. Raises Forbidden."""
         return {}, {}
 
     # Creation
@@ -85,14 +82,14 @@ class OutsidePointers(PointerStore[R, D]):
         return self.make(actor, address, home, defined)
 
     def drafted(self, provider: Provider, schema: Remote, address: Address, draft: D) -> tuple[NewTable, Json]:
-        """The entry and first metadata of a draft's object."""
+        """The entry and first metadata for a draft."""
         remote, name = self.remote(provider), provider.names.folded(address.leaf or "")
         metadata = draft.metadata(uuid4(), remote.place(schema, name, draft.location))
         self.require_may_make(metadata)
         return remote.draft(schema, name, metadata), metadata
 
     def register(self, actor: Actor, address: Address, home: Located, location: str) -> R:
-        """Make an object from an existing metadata file, in a place that the catalog allows."""
+        """Create an object from an existing metadata file, in a location that the catalog allows."""
 
         def defined(provider: Provider, schema: Remote) -> NewTable:
             name = provider.names.folded(address.leaf or "")
@@ -131,10 +128,10 @@ class OutsidePointers(PointerStore[R, D]):
 
     @abstractmethod
     def swapped(self, actor: Actor, commit: PreparedCommit[R]) -> R:
-        """The object right after its pointer was moved."""
+        """The object right after its pointer was swapped."""
 
     def _pointing(self, actor: Actor, commit: PreparedCommit[R]) -> Draft:
-        """The draft of the intent that points an object to new metadata."""
+        """The draft of the intent that swaps an object's pointer to new metadata."""
         fresh, marker = recheck(actor, commit.current.published, commit.change.operation), new_id()
         details, arguments = self.promise(actor, fresh, commit)
         verb, location = f"commit_{self.kind}", commit.new.location
@@ -145,7 +142,7 @@ class OutsidePointers(PointerStore[R, D]):
             "previous": commit.current.metadata_location or "",
             "by_owner": places.may_choose(actor, fresh),
         }
-        if self.kind is Kind.VIEW:  # a table's metadata lists earlier files, by which the outcome is known
+        if self.kind is Kind.VIEW:  # a table's metadata log lists earlier files, which prove the outcome
             call["marker"] = str(marker)
         details = {**details, "metadata_location": location}
         return alteration(fresh, verb, dotted(fresh.full_name), marker, step(verb, **call), details, **arguments)
@@ -159,7 +156,7 @@ intents.register("commit_view", alteration_work(operations.ALTER_VIEW))
 
 
 class OutsideTablePointers(OutsidePointers[TableRecord, TableDraft], TablePointers):
-    """Tables, of which nothing is stored here besides the copy of their entry."""
+    """Tables, of which only the cached copy of their entry is stored here."""
 
     kind = Kind.TABLE
 
@@ -173,7 +170,7 @@ class OutsideTablePointers(OutsidePointers[TableRecord, TableDraft], TablePointe
         def defined(provider: Provider, schema: Remote) -> NewTable:
             _, metadata = self.drafted(provider, schema, address, draft)
             table_places.require_named(actor, home, schema, provider, effective_locations(metadata))
-            if not draft.location:  # a chosen place is checked, and its folder made, with the table
+            if not draft.location:  # a chosen location is checked, and its folder created, with the table
                 provider.pointers.files(metadata["location"]).make_folders(metadata["location"])
             raise _OnlyStaged(metadata_json.dump(metadata))
 
@@ -215,7 +212,7 @@ class OutsideTablePointers(OutsidePointers[TableRecord, TableDraft], TablePointe
 
 
 class _OnlyStaged(Exception):
-    """The table is only described by the JSON of its metadata, and not to be made."""
+    """Ends a staged creation: carries the JSON of the metadata, and no table is created."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__()
@@ -223,9 +220,9 @@ class _OnlyStaged(Exception):
 
 
 class OutsideViewPointers(OutsidePointers[ViewRecord, ViewDraft]):
-    """Views, of which the versions are stored here.
+    """Views, whose versions are stored here.
 
-    Raises Unsupported for writes where the system's Iceberg views are only read.
+    Raises Unsupported for writes where the system's Iceberg views are read-only.
     """
 
     kind = Kind.VIEW
@@ -259,7 +256,7 @@ class OutsideViewPointers(OutsidePointers[ViewRecord, ViewDraft]):
     def require_allowed(self, actor: Actor, current: ViewRecord, files: MetadataFiles, metadata: Json) -> None:
         before, after = (effective_locations(each) for each in (current.metadata, metadata))
         table_places.require_new(actor, current.view, current.entry.provider, before, after)
-        present_state(metadata, "")  # refused before a file is written
+        present_state(metadata, "")  # rejected before a file is written
 
     def promise(self, actor: Actor, fresh: Located, commit: PreparedCommit[ViewRecord]) -> tuple[Json, Json]:
         before, state = commit.current.definition, present_state(commit.new.metadata, commit.new.location)

@@ -1,4 +1,4 @@
-"""Read outside objects, reuse recent answers, and remove objects that are gone."""
+"""Read outside objects, reuse fresh cached copies, and remove objects that are gone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from outside.tombstones import remove_dropped
 from providers.base import Provider
 from providers.remote_objects import Remote
 
-SKEW = timedelta(minutes=1)  # by which the clocks of two processes may differ
-LOOKS = 10  # calls at most in one request, for objects that a listing left out
-MANY = 1_000  # missing rows at most from which those are chosen
+SKEW = timedelta(minutes=1)  # between the clocks of two processes, at most
+LOOKS = 10  # look-ups per request, at most, of objects missing from a listing
+MANY = 1_000  # missing rows, at most, from which those are picked
 
 
 def catalog_of(located: Located) -> Located:
@@ -35,7 +35,7 @@ def catalog_of(located: Located) -> Located:
 
 
 def listed_since(container_id: int, catalog_id: int, provider: Provider, force: bool) -> datetime | None:
-    """When the names below were last listed, if that is recent enough to answer from the rows; else None."""
+    """When the names below were last listed, if that is fresh enough to answer from the rows; else None."""
     if force or not provider.freshness:
         return None
     oldest = _oldest(catalog_id, provider)
@@ -45,17 +45,17 @@ def listed_since(container_id: int, catalog_id: int, provider: Provider, force: 
 
 
 def _oldest(catalog_id: int, provider: Provider) -> datetime:
-    """The oldest time of a fresh answer; answers from before the catalog was altered may be of another system."""
+    """The oldest time of a fresh answer; answers from before the catalog was altered may be from another system."""
     oldest = timezone.now() - timedelta(seconds=provider.freshness)
     altered = Catalog.objects.filter(pk=catalog_id).values_list("last_modified_time", flat=True).first()
     return max(oldest, altered) if altered else oldest
 
 
 def forget_answers(catalog_id: int, because: str) -> None:
-    """Make all answers of a catalog's former system stale and end its walks, since the catalog leads elsewhere now.
+    """Expire all cached answers of a catalog and fail its walks, since it points to another system now.
 
-    In the transaction that alters the catalog. The times of the latest answers are moved back by SKEW, since they may
-    come from processes whose clocks are ahead.
+    Call in the transaction that alters the catalog. The newest timestamps are moved back by SKEW, since they may come
+    from processes whose clocks are ahead.
     """
     now = timezone.now()
     Listing.objects.filter(Q(pk=catalog_id) | Q(container__schema__in_catalog_id=catalog_id)).delete()
@@ -65,7 +65,7 @@ def forget_answers(catalog_id: int, because: str) -> None:
 
 
 def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
-    """When the last complete walk began, if not before `oldest`: all mirrors were up to date then."""
+    """When the last complete walk began, if not before `oldest`: it brought all mirrors up to date."""
     runs = RefreshRun.objects.filter(in_catalog_id=catalog_id, state=RefreshRun.State.DONE, started_at__gte=oldest)
     return runs.order_by("-started_at").values_list("started_at", flat=True).first()
 
@@ -73,7 +73,7 @@ def _walked_since(catalog_id: int, oldest: datetime) -> datetime | None:
 def names_to_show(
     actor: Actor, container: Located, provider: Provider, listed: set[str], kind: Kind, taken_at: datetime
 ) -> set[str]:
-    """The names that may be shown: the listed ones, those left out that exist after all, and those just made.
+    """The names to show: the listed ones, missing ones that exist after all, and those just created.
 
     The listing counts as fresh only if there are no other rows, since answers from the rows show all of them.
     """
@@ -106,16 +106,16 @@ def mirror_of(located: Located) -> Mirror:
 def current(
     actor: Actor, located: Located, provider: Provider, *, force: bool = False, known: Mirror | None = None
 ) -> Mirror:
-    """The up-to-date mirror of an object; its system is asked unless the last answer is recent enough.
+    """An object's up-to-date mirror; its system is read unless the cached copy is fresh.
 
-    `known` is its mirror if that was read already, as of `mirror_of`. Raises NotFound if it is gone there, after
-    burying it here.
+    `known` is its mirror if the caller has read it (`mirror_of`). Raises NotFound if it is gone there, after removing
+    it here.
     """
     mirrored = known or mirror_of(located)
     if not force and provider.freshness and mirrored.version:
         oldest = _oldest(located.catalog.id, provider)
         walked = _walked_since(located.catalog.id, oldest)
-        is_link = provider.target_of(mirrored.definition) is not None  # of which a walk sees the name
+        is_link = provider.target_of(mirrored.definition) is not None  # a walk sees only its name
         if walked and walked > mirrored.taken_at and not is_link:
             mirrored.taken_at = walked
         if mirrored.taken_at >= oldest:
@@ -128,7 +128,7 @@ def current(
         else:
             mirror.import_leaves(located.kind, located.above(), [remote], taken_at, stamp=True)
         here = Mirror.objects.filter(pk=located.id).values_list("identity", flat=True).first()
-        if here is None or mirror.is_another(here, remote):  # another object has its name now, met or not yet
+        if here is None or mirror.is_another(here, remote):  # another object has its name now, imported or not
             raise located.missing()
     mirrored.identity, mirrored.version, mirrored.definition, mirrored.taken_at = (
         *(remote.identity, remote.version, remote.definition),
@@ -138,7 +138,7 @@ def current(
 
 
 def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) -> Remote:
-    """The object as its system has it now. Raises NotFound if it is gone, after burying it here."""
+    """The object as its system has it now. Raises NotFound if it is gone, after removing it here."""
     asked_at = timezone.now()
     try:
         if located.kind == Kind.SCHEMA:
@@ -150,7 +150,7 @@ def fetch(actor: Actor, located: Located, provider: Provider, mirrored: Mirror) 
 
 
 def _load_leaf(actor: Actor, schema: Located, provider: Provider, kind: Kind, name: str) -> Remote:
-    """An object in a schema as its system has it now. Raises NotFound if it is gone, or is of another kind by now."""
+    """A schema's object as its system has it now. Raises NotFound if it is gone, or of another kind by now."""
     listing = mirror.listed_kinds(schema, kind)[0]
     remote = load_leaf(actor, schema, provider, listing, levels_of(schema) or [], name)
     if remote.kind != kind:
@@ -161,7 +161,7 @@ def _load_leaf(actor: Actor, schema: Located, provider: Provider, kind: Kind, na
 def _bury_missing(
     actor: Actor, container: Located, provider: Provider, known: QuerySet[Mirror], names: set[str]
 ) -> set[str]:
-    """Ask for objects that a listing left out, one by one, and remove those that are gone; the names of the others."""
+    """Look up objects missing from a listing one by one, and remove those that are gone; the names of the others."""
     missing = [pk for pk, name in known.values_list("pk", "wire_name") if name not in names][:MANY]
     rows = Mirror.objects.select_related("securable").defer("definition").filter(pk__in=missing)
     rows = rows.filter(securable__create_time__lt=timezone.now() - mirror.GRACE)[:LOOKS] if missing else rows.none()
@@ -169,7 +169,7 @@ def _bury_missing(
 
 
 def remove_if_dropped(actor: Actor, container: Located, provider: Provider, row: Mirror) -> bool:
-    """Ask for an object by name, and remove it if it is gone; whether it was buried."""
+    """Look an object up by name, and remove it if it is gone; whether it was removed."""
     asked_at = timezone.now()
     try:
         if row.securable.kind == Kind.SCHEMA:
@@ -184,7 +184,7 @@ def remove_if_dropped(actor: Actor, container: Located, provider: Provider, row:
 def _remove_dropped(row: Securable, provider: Provider, asked_at: datetime) -> bool:
     def act(actor: Actor) -> bool:
         if not Mirror.objects.filter(pk=row.pk, taken_at__lte=asked_at).exists():
-            return False  # it was renamed or seen since the system was asked
+            return False  # renamed or seen since the request
         here = Securable.objects.filter(pk=row.pk).first()
         if here is None or here.parent_id is None:
             return False

@@ -40,12 +40,12 @@ Shown = Callable[[Provider, Mirror], object]
 
 
 def rename(actor: Actor, table: Located, target: Address, *, require_shown: Shown) -> None:
-    """Give a table or view another name, or another schema of the catalog, if its system can.
+    """Rename a table or view, or move it to another schema of the catalog, if its system can.
 
-    If the target schema exists only here, it is made outside first. `require_shown` raises NotFound for an object that
-    is hidden from the caller.
+    If the target schema exists only here, it is created outside first. `require_shown` raises NotFound for an object
+    that is hidden from the caller.
     """
-    # Before the target is looked up, so that only who may move the table learns whether it exists.
+    # Checked before the target is looked up, so that only callers who may move the table learn whether it exists.
     kind, elsewhere = table.kind, _is_elsewhere(table, target)
     recheck(actor, table, _asked(kind, moves=elsewhere))
     resolution.find_schema(actor, target)
@@ -78,7 +78,7 @@ def _asked(kind: str, *, moves: bool) -> Operation:
 
 
 def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
-    """The table as it is now. Raises Forbidden if the actor may not rename it, or move it to this schema."""
+    """The table, re-read. Raises Forbidden if the actor may not rename it, or move it to this schema."""
     if home.id == table.nodes[-2].id:
         return recheck(actor, table, _asked(table.kind, moves=False))
     fresh = recheck(actor, table, _asked(table.kind, moves=True))
@@ -90,14 +90,14 @@ def _allowed_again(actor: Actor, table: Located, home: Located) -> Located:
 def _renaming(
     actor: Actor, provider: Provider, table: Located, remote: Remote, home: Located, place: Remote | None, name: str
 ) -> Draft:
-    """The draft of the intent to rename a table, and before it to make the target schema's `place` if needed."""
+    """The draft of the intent that renames a table, after creating the target schema's `place` if needed."""
     levels = levels_of(home) if place is None else mirror.provider_levels(place)
     if levels is None:
         raise Conflict(f"Schema {home.path.logical()} lost its place meanwhile; try again.", kind=Kind.SCHEMA)
     marker, above = new_id(), table.nodes[-2].id
     first, on_the_way = making(place, home, marker)
     here = levels_of(table.above()) or []
-    if table.kind == Kind.VIEW:  # which has no files, so that it does not matter who owns the catalog
+    if table.kind == Kind.VIEW:  # no files, so the owner of the catalog does not matter
         calls, more = provider.views.renaming(here, levels, name, remote, str(marker)), {}
     else:
         calls = provider.tables.renaming(here, levels, name, remote, str(marker))
@@ -115,7 +115,7 @@ def _renaming(
 
 
 def _is_elsewhere(table: Located, target: Address) -> bool:
-    """Whether the target names another schema than the table's own."""
+    """Whether the target is in another schema."""
     try:
         return schema_paths.path_in(table, target.schema or "") != table.path
     except (Invalid, Unsupported):
@@ -123,7 +123,7 @@ def _is_elsewhere(table: Located, target: Address) -> bool:
 
 
 def _publish_rename(actor: Actor, intent: Intent) -> None:
-    """Rename the row, and store what its system answered."""
+    """Rename the row, and store the system's answer."""
     table, home, name = target_of(intent), target_of(intent, "home_id"), intent.arguments["name"]
     rename_row(actor, table, home, name)
     answer = next(each["result"] for each in intent.steps if each["result"] and each["verb"] != "create_schema")

@@ -1,4 +1,4 @@
-"""Schedules of automatic refreshes: a row of django-celery-beat for each catalog, which operators may edit.
+"""Schedules of automatic refreshes: one django-celery-beat row per catalog, which operators may edit.
 
 With a broker, celery beat reads the rows; without one, the server's own rounds do.
 """
@@ -32,7 +32,7 @@ def _arguments(catalog_id: int) -> str:
 
 
 def follow(event: dict[str, Any]) -> None:
-    """Update schedules after a catalog was made, altered, enabled, disabled or dropped, perhaps with its metalake."""
+    """Update schedules after a catalog was created, altered, enabled, disabled or dropped, even with its metalake."""
     if event["name"] == "metalake.dropped":
         forget_gone()
     elif event["kind"] == Kind.CATALOG and event["name"].startswith("catalog."):
@@ -44,7 +44,7 @@ def follow(event: dict[str, Any]) -> None:
 
 
 def keep(row: Catalog) -> None:
-    """Set the schedule by the catalog's property `refresh-interval`."""
+    """Sync the schedule with the catalog's property `refresh-interval`."""
     seconds = seconds_of(row.properties, REFRESH_INTERVAL)
     tasks = schedule_of(row.pk)
     if not seconds:
@@ -68,7 +68,7 @@ def forget_gone() -> None:
 
 
 def begin(catalog_id: int) -> None:
-    """Begin a scheduled run; if the catalog is gone, delete its schedule."""
+    """Begin a scheduled run, or delete the schedule if the catalog is gone."""
     try:
         refresh.begin(catalog_id)
     except NotFound:
@@ -76,7 +76,7 @@ def begin(catalog_id: int) -> None:
 
 
 def begin_due() -> int:
-    """Begin the runs that are due, unless celery beat does it; how many were begun."""
+    """Begin the runs that are due, unless celery beat does; returns how many."""
     return beat_schedules.run_due(
         TASK, begin, runs_for=lambda catalog_id: Catalog.objects.filter(pk=catalog_id).exists()
     )

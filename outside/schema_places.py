@@ -1,4 +1,4 @@
-"""The place of a schema in its outside system; a schema that exists only here gets its place with its first table."""
+"""A schema's counterpart in its outside system; one that exists only here is created there with its first table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from providers.remote_objects import Remote
 
 
 def as_remote(schema: Located) -> Remote:
-    """The schema as its system last described it; one that exists only here as it would be there."""
+    """The schema as its system last described it; one that exists only here as it would be created there."""
     there = Mirror.objects.filter(pk=schema.id).first()
     return _only_here(schema, provider_at(schema)) if there is None else _remote_of(there)
 
@@ -36,21 +36,21 @@ def _remote_of(mirrored: Mirror) -> Remote:
 
 
 def home_of(actor: Actor, schema: Located) -> str | None:
-    """The default folder of a schema's Iceberg tables, or None if it is not known."""
+    """The default folder of a schema's Iceberg tables, or None if unknown."""
     return provider_at(schema).pointers.home_of(store_for(schema, Kind.SCHEMA).as_remote(actor, schema))
 
 
 def schema_for_new(actor: Actor, home: Located, provider: Provider) -> tuple[Remote, bool]:
-    """The outside schema for a new object, as its system has it now, and whether it must be made first.
+    """The outside schema for a new object, as its system has it now, and whether it must be created first.
 
-    Raises NotFound if it is gone, or another one has its name there; Unsupported if it is only a link.
+    Raises NotFound if it is gone, or another one has its name there; Unsupported if it is a resource link.
     """
     mirrored = Mirror.objects.select_related("securable").filter(pk=home.id).first()
     if mirrored is not None:
         require_no_link(home, mirrored.definition)
         return _remote_of(current(actor, home, provider, force=True, known=mirrored)), False
     store = store_for(home, Kind.SCHEMA)
-    if store.levels(home) is not None:  # schemas that are stored here, with tables outside
+    if store.levels(home) is not None:  # managed schemas, with tables outside
         return store.as_remote(actor, home), False
     if there := nesting.foreign_place(actor, home, provider, home.path):
         require_no_link(home, there.definition)
@@ -59,7 +59,7 @@ def schema_for_new(actor: Actor, home: Located, provider: Provider) -> tuple[Rem
 
 
 def making(place: Remote | None, home: Located, marker: int) -> tuple[list[dict[str, Any]], list[Name]]:
-    """The call that makes a schema's place, and its name to reserve, so that it shows only when published."""
+    """The call that creates a schema there, and its name to reserve, so that it appears only when published."""
     if place is None:
         return [], []
     arguments = {"schema": mirror.provider_levels(place), "definition": place.definition, "marker": str(marker)}

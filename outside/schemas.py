@@ -1,4 +1,4 @@
-"""Outside schemas: list, load, make, alter and drop them in their system, the writes by intents."""
+"""Outside schemas: list, load, create, alter and drop them in their system; writes are intents."""
 
 from __future__ import annotations
 
@@ -46,10 +46,9 @@ from providers.remote_objects import Remote
 
 
 def update_listing(actor: Actor, container: Located, *, force: bool = False) -> tuple[set[int], datetime]:
-    """Bring the rows of a catalog's schemas up to date, unless they are recent enough.
+    """Import a catalog's schemas, unless the last listing is still fresh.
 
-    Returns the ids of rows that must not be shown, since they are missing there and too many to ask for each, and the
-    time of the listing.
+    Returns the ids of rows to hide, which are missing there but too many to look up one by one, and the listing's time.
     """
     catalog = catalog_of(container)
     provider = provider_at(catalog)
@@ -64,7 +63,7 @@ def update_listing(actor: Actor, container: Located, *, force: bool = False) -> 
 
 
 def _missing(catalog: Located, names: set[str]) -> set[int]:
-    """The schemas with none of these names, except steps to a schema that has one."""
+    """The schemas with none of these names, except ancestors of a schema that has one."""
     known = mirror.of_schemas(catalog.id).values_list("pk", "wire_name")
     missing = {pk for pk, name in known if name not in names}
     if not missing:
@@ -79,9 +78,9 @@ def _missing(catalog: Located, names: set[str]) -> set[int]:
 def loaded(
     actor: Actor, schema: Located, *, force: bool = False, as_published: bool = False
 ) -> tuple[Schema, datetime | None]:
-    """The row with the system's comment and properties, and as of when, None for a schema that exists only here.
+    """The row with the system's comment and properties, and their time, None for a schema that exists only here.
 
-    With `as_published`, right after a write, its result is used: asking again might fail, though the write succeeded.
+    With `as_published`, right after a write, its result is used: another read might fail though the write succeeded.
     Raises NotFound if it is gone.
     """
     row = row_of(Schema, schema)
@@ -95,7 +94,7 @@ def loaded(
 
 
 def create(actor: Actor, ident: Address, comment: str | None, properties: dict[str, str]) -> Located:
-    """Make a schema outside, with its missing parents there and here."""
+    """Create a schema outside, with its missing parents there and here. Raises AlreadyExists, Invalid."""
     _require_unspelt(actor, ident)
     _require_place(actor, schema_paths.catalog_at(actor, ident), properties.get("location"))
 
@@ -120,7 +119,7 @@ def create(actor: Actor, ident: Address, comment: str | None, properties: dict[s
 
     try:
         intent = intents.carry(actor, decide, holds=holds)
-    except AlreadyExists:  # the system's message may have another name for it
+    except AlreadyExists:  # the system's message may spell it differently
         name = logical(ident.schema or "")
         raise AlreadyExists(f"Schema {name} already exists.", kind=Kind.SCHEMA) from None
     return _made(intent)
@@ -141,7 +140,7 @@ def _creation(chain: Chain, comment: str | None, properties: dict[str, str]) -> 
 
 
 def _require_unspelt(actor: Actor, ident: Address) -> None:
-    """Raise AlreadyExists if others made the schema under another spelling, after making its row."""
+    """Raise AlreadyExists if others created the schema under another spelling, after importing it."""
     catalog = schema_paths.catalog_at(actor, ident)
     path = schema_paths.may_create(actor, catalog, ident.schema or "").path
     provider, asked_at = provider_at(catalog), timezone.now()
@@ -152,7 +151,7 @@ def _require_unspelt(actor: Actor, ident: Address) -> None:
 
 
 def _require_place(actor: Actor, catalog: Located, location: str | None) -> None:
-    """Raise Invalid for a location among another schema's tables, if the system deletes folders of dropped tables."""
+    """Raise Invalid for a location that overlaps another schema's, if the system deletes dropped tables' folders."""
     provider = provider_at(catalog)
     if not (location and provider.schemas.deletes_folders):
         return
@@ -167,7 +166,7 @@ def _require_place(actor: Actor, catalog: Located, location: str | None) -> None
 def _creations(
     provider: Provider, missing: list[HierarchicalSchema], definition: dict[str, Any], marker: str
 ) -> list[dict[str, Any]]:
-    """The calls that make the schema: one for each missing level if the system nests, else one for the target."""
+    """The calls that create the schema: one per missing level if the system nests, else one for the target."""
     *parents, target = missing if provider.names.nests_there else missing[-1:]
     plain, levels_of = provider.schemas.draft(None, {}), provider.names.levels_of
     made = [
@@ -178,7 +177,7 @@ def _creations(
 
 
 def _chain(actor: Actor, intent: Intent) -> Chain:
-    """The chain to make, in the intent's catalog, whatever its name is by now."""
+    """The chain to create, in the intent's catalog, even if that was renamed."""
     catalog = _catalog(intent)
     schema_paths.require_reach(actor, catalog)
     return schema_paths.may_create(actor, catalog, intent.arguments["segments"])
@@ -201,7 +200,7 @@ def _made(intent: Intent) -> Located:
 
 
 def _publish_creation(actor: Actor, intent: Intent) -> None:
-    """Insert the rows; parents that others had made in the system belong to the catalog's owner."""
+    """Insert the rows; adopted parents, which others created in the system, belong to the catalog's owner."""
     now, chain = timezone.now(), _chain(actor, intent)
     provider = provider_at(chain.catalog)
     adopted = [Remote(**each["result"]) for each in intent.steps if each["status"] == intents.ADOPTED]
@@ -219,7 +218,7 @@ intents.register("create_schema", Work(_publish_creation, allowed=_chain))
 
 
 def alter(actor: Actor, schema: Located, alteration: Alteration) -> dict[str, str]:
-    """Alter a schema; its properties from before."""
+    """Alter a schema; returns its previous properties. Raises Unsupported for one that exists only here."""
     recheck(actor, schema, operations.ALTER_SCHEMA)
     provider = provider_at(schema)
 
@@ -270,10 +269,10 @@ intents.register("alter_schema", alteration_work(operations.ALTER_SCHEMA))
 
 
 def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
-    """Drop a schema; why files of its tables stay that its system would have deleted, or None.
+    """Drop a schema; returns why files of its tables stay that its system would have deleted, or None.
 
     Raises NotEmpty while it contains anything, here or there, unless `cascade`, which only flat catalogs support. Rows
-    of objects that are gone outside do not count: the system is asked for them.
+    of objects that are gone outside do not count: they are looked up there.
     """
     recheck(actor, schema, operations.DROP_SCHEMA)
     schema_paths.check_cascade(schema, cascade)
@@ -281,8 +280,8 @@ def drop(actor: Actor, schema: Located, *, cascade: bool) -> str | None:
     if not cascade:
         remove_missing_schemas(actor, schema, provider)
     if Mirror.objects.filter(pk=schema.id).exists():
-        mirrored = current(actor, schema, provider, force=True)  # never a namesake made outside
-        alone = provider.target_of(mirrored.definition) is not None  # a link, whose tables stay where it leads
+        mirrored = current(actor, schema, provider, force=True)  # never another one of this name
+        alone = provider.target_of(mirrored.definition) is not None  # a resource link; its target's tables stay
         if not (cascade or alone):
             gone = tables_gone(actor, schema, provider, mirrored.levels)
         cascades = cascade and not alone

@@ -1,7 +1,7 @@
-"""Names for which an answer of the outside system may be stale: our writes have them, or had them since it was asked.
+"""Names for which an outside system's answer may be stale: our writes hold them, or held them since the request.
 
-A write reserves its names until it ends, and then has the time at which it ended; a buried object has a tombstone.
-Reservations are read before ended writes, so that a write that ends between the two reads is not missed.
+A write reserves its names until it ends, and then records when it ended; a removed object has a tombstone.
+Reservations are read before ended writes, so that a write ending between the two reads is not missed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def wire_name(levels: Collection[str]) -> str:
 
 
 def moving_leaves(slot: str, schema: Located, names: Collection[str], asked_at: datetime) -> set[str]:
-    """The objects among `names` that a write has reserved, or that were written or buried since `asked_at`."""
+    """Those of `names` that a write has reserved, or that were written or removed since `asked_at`."""
     reservations = Reservation.objects.filter(scope_id=schema.id, slot=slot, intent__state__in=Intent.LIVE)
     moving = set(reservations.values_list("name", flat=True)) | _written(slot, schema, asked_at)
     if buried := _buried(schema, slot, asked_at):
@@ -46,24 +46,24 @@ def _written(slot: str, schema: Located, asked_at: datetime) -> set[str]:
 
 
 def reserved_schemas(catalog: Located) -> set[tuple[int, str]]:
-    """The schemas of a catalog that our writes have reserved, as (id of the container, name)."""
+    """A catalog's schemas that our writes have reserved, as (container id, name)."""
     reservations = Reservation.objects.filter(intent__in_catalog_id=catalog.id, slot=Slot.SCHEMA)
     return set(reservations.values_list("scope_id", "name"))
 
 
 def written_schemas(catalog: Located, asked_at: datetime) -> set[str]:
-    """Wire names of schemas that were written since the system was asked; to be read after `reserved_schemas`."""
+    """Wire names of schemas written since the request; to be read after `reserved_schemas`."""
     ended = _ended(catalog, asked_at)
     return {wire_name(arguments["schema"]) for arguments in ended if arguments.keys().isdisjoint(LEAVES)}
 
 
 def buried_schemas(catalog: Located, asked_at: datetime) -> set[str]:
-    """Dotted full names of schemas that were buried since the system was asked."""
+    """Dotted full names of schemas removed since the request."""
     return _buried(catalog, Slot.SCHEMA, asked_at)
 
 
 def _ended(located: Located, asked_at: datetime) -> Iterator[dict[str, Any]]:
-    """The arguments of the calls of all writes that ended since then."""
+    """The call arguments of all writes that ended since then."""
     ended = Intent.objects.filter(in_catalog_id=located.catalog.id, ended_at__gte=asked_at)
     for steps in ended.values_list("steps", flat=True):
         yield from (each["arguments"] for each in steps)
@@ -75,7 +75,7 @@ def _buried(located: Located, slot: str, asked_at: datetime) -> set[str]:
 
 
 def stored_here(slot: str, schema: Located, names: Collection[str]) -> set[str]:
-    """Those of the names that objects of our own have, which no outside object can have beside them."""
+    """Those of the names that objects stored here have, so no outside object can have them."""
     if not names:
         return set()
     rows = Securable.objects.filter(parent_id=schema.id, slot=slot, mirror=None)

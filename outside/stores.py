@@ -1,4 +1,4 @@
-"""The outside stores: objects are read from another system, mirrored here, and written by intents."""
+"""The outside stores: objects are read from another system, cached here as mirrors, and written by intents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from outside.pointers import OutsideTablePointers
 from providers.base import Provider
 from providers.remote_objects import Levels, Remote
 
-DETAILS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown beside all properties
+DETAILS = (("Kind", "table-type"), ("Format", "format"), ("Location", "location"))  # shown besides all properties
 
 
 class OutsideCatalogs(CatalogStore):
@@ -108,7 +108,7 @@ class OutsideSchemas(SchemaStore):
 
 
 class OutsideTables(TableStore):
-    """Tables of another system; each has a row here, and its definition there is the `entry` of a record."""
+    """Tables of another system; each has a row here, and a record's `entry` is the definition there."""
 
     pointers = OutsideTablePointers()
 
@@ -144,7 +144,7 @@ class OutsideTables(TableStore):
         return _record_of(creation.create(actor, address, home, asked))
 
     def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        """Alter a table; an Iceberg table is altered by a commit to its metadata, like a managed one."""
+        """Alter a table; an Iceberg table by a commit to its metadata, like a managed one."""
         current = self.load(actor, table, refresh=True)
         if current.metadata_location is None:
             tables.alter(actor, table, updates)

@@ -1,4 +1,4 @@
-"""Where an outside table may lie if its creator chooses the place: as managed tables do, and not in other schemas."""
+"""Where an outside table may lie if its creator chooses the location: as for managed ones, and not in other schemas."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from providers.remote_objects import Remote
 def require_named(
     actor: Actor, schema: Located, there: Remote, provider: Provider, named: Sequence[str]
 ) -> Ground | None:
-    """Raise Forbidden for a place outside the ground of the schema's tables, or as `reserved.require_open` does.
+    """Raise Forbidden for a location outside the ground of the schema's tables, or as `reserved_places.require_open`.
 
-    Raises Invalid for one of others that the catalog does not name.
-
-    Returns the ground that limits the actor; None for an actor who may choose any place.
+    Raises Invalid for one of others that the catalog does not name. Returns the ground that limits the actor; None for
+    an actor who may choose any location.
     """
     if not named:
         return None
@@ -40,7 +39,7 @@ def require_named(
 
 
 def require_new(actor: Actor, table: Located, provider: Provider, before: Sequence[str], after: Sequence[str]) -> None:
-    """`require_named` for the places of a table that are new, compared with those of before, for who may give them."""
+    """Apply `require_named` to a table's new locations, and check that the actor may give them to it."""
     new = _new(before, after)
     claims.require_giver(actor, table, new)
     _require_named_for(actor, table, provider, new)
@@ -49,7 +48,7 @@ def require_new(actor: Actor, table: Located, provider: Provider, before: Sequen
 def require_partition(
     actor: Actor, table: Located, provider: Provider, before: Sequence[str], place: str | None
 ) -> None:
-    """`require_named` for a new partition's place, if it lies in none of its table's."""
+    """Apply `require_named` to a new partition's location, unless it lies in one of its table's."""
     _require_named_for(actor, table, provider, _new(before, [place] if place else []))
 
 
@@ -71,7 +70,7 @@ def _lies_in(place: str, other: str) -> bool:
 
 
 def _ground_of(schema: Located, there: Remote, provider: Provider) -> Ground:
-    """The provider's ground for the schema, without the places of the catalog's other schemas in it."""
+    """The provider's ground for the schema, minus the locations of the catalog's other schemas in it."""
     ground = provider.tables.ground(there)
     folders = [*ground.own, *ground.shared]
     others = mirror.of_schemas(schema.catalog.id).exclude(wire_name=there.name)
@@ -81,7 +80,7 @@ def _ground_of(schema: Located, there: Remote, provider: Provider) -> Ground:
 
 
 def _comparable(named: Sequence[str]) -> list[str]:
-    """The canonical places; malformed ones are left out, since they are never reserved."""
+    """The canonical locations; malformed ones are left out, since they are never reserved."""
     comparable = []
     for place in named:
         try:
@@ -92,5 +91,5 @@ def _comparable(named: Sequence[str]) -> list[str]:
 
 
 def with_ground(ground: Ground | None, plan: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The plan of a new table with the ground that it must lie on, since a registered file may name any place."""
+    """A new table's plan with the ground that it must lie on, since a registered file may name any location."""
     return plan if ground is None or plan is None else plan | {"ground": asdict(ground)}

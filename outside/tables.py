@@ -1,4 +1,4 @@
-"""Outside tables: list, load, alter and drop them in their system, the writes by intents."""
+"""Outside tables: list, load, alter and drop them in their system; writes are intents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from providers.remote_objects import METADATA_FILE, Remote
 
 @dataclass(frozen=True)
 class ExternalTable:
-    """A table as its system has it, and when the system was asked."""
+    """A table as read from its system, and when."""
 
     located: Located
     provider: Provider
@@ -48,16 +48,16 @@ class ExternalTable:
     taken_at: datetime
 
     def shown(self) -> dict[str, Any]:
-        """The native wire's JSON of the table, without its name and audit information."""
+        """The table as JSON of the native API, without name and audit information."""
         return self.provider.tables.show(self.definition)
 
 
 def update_listing(
     actor: Actor, schema: Located, *, force: bool = False, iceberg: bool = False
 ) -> tuple[set[str] | None, datetime]:
-    """The names of a schema's tables that may be shown, None for all rows, and the time of the listing.
+    """The names of a schema's tables to show, None for all rows, and the time of the listing.
 
-    Includes tables that were just made here, which a listing may lack. With `iceberg`, other formats are left out.
+    Includes tables just created here, which a listing may lack. With `iceberg`, other formats are left out.
     """
     names, taken_at = listed_names(actor, schema, Kind.TABLE, force=force)
     provider = provider_at(schema)
@@ -70,7 +70,7 @@ def update_listing(
 
 
 def _shown(schema: Located, provider: Provider, iceberg: bool) -> set[str]:
-    """The names of tables to show, by their mirrors; one of unknown format is shown, but not with `iceberg`."""
+    """The names of tables to show, by their mirrors; those of unknown format are shown, but not with `iceberg`."""
     rows = mirror.of_leaves(schema.id, Kind.TABLE).filter(securable__kind=Kind.TABLE)
     with_formats, without_formats = rows.exclude(formats=""), rows.filter(formats="")
     shows = provider.tables.shows
@@ -88,7 +88,7 @@ def loaded(
 ) -> ExternalTable:
     """A table as its system has it.
 
-    With `as_published`, right after a write, its result is used: asking again might fail, though the write succeeded.
+    With `as_published`, right after a write, its result is used: another read might fail though the write succeeded.
     Raises NotFound if it is gone, hidden by the catalog's settings or, with `iceberg`, in another format.
     """
     provider = provider_at(table)
@@ -105,9 +105,9 @@ def require_shown(table: Located, provider: Provider, definition: dict[str, Any]
 
 
 def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
-    """Alter a table by an intent, from its definition as of now; updates that change nothing make no intent.
+    """Alter a table by an intent, based on its current definition; updates that change nothing make no intent.
 
-    Raises Forbidden for a new place that the actor may not choose.
+    Raises Forbidden for a new location that the actor may not choose.
     """
     recheck(actor, table, operations.ALTER_TABLE)
     provider = provider_at(table)
@@ -158,7 +158,7 @@ intents.register("alter_table", alteration_work(operations.ALTER_TABLE))
 
 
 def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) -> str | None:
-    """Drop a table; why its files stay that its system would have deleted, or None.
+    """Drop a table; returns why its files stay that its system would have deleted, or None.
 
     Raises NotFound for a table that `loaded` hides.
     """
@@ -166,7 +166,7 @@ def drop(actor: Actor, table: Located, *, purge: bool, iceberg: bool = False) ->
     provider = provider_at(table)
     mirrored = mirror_of(table)
     is_unknown = iceberg and not mirrored.definition
-    if is_unknown or provider.target_of(mirrored.definition) is None:  # a link goes whatever its target answers
+    if is_unknown or provider.target_of(mirrored.definition) is None:  # a link is dropped regardless of its target
         mirrored = current(actor, table, provider, force=True)  # raises if another table has the name there
     require_shown(table, provider, mirrored.definition, iceberg=iceberg)
 

@@ -19,7 +19,7 @@ from outside import calls, intents, recovery, refresh, schedule, tombstones, wor
 
 log = logging.getLogger(__name__)
 
-PASSES, PAUSE = 5, 0.3  # how often a worker sends a message back for others, and seconds until they see it
+PASSES, PAUSE = 5, 0.3  # how often a worker requeues a message for others, and the delay in seconds
 
 
 def register() -> None:
@@ -29,7 +29,7 @@ def register() -> None:
 
 
 def _leave_to_others(task: Task, catalog_id: int | None) -> None:
-    """Send a message back, at most PASSES times, if this worker cannot open the catalog's secrets."""
+    """Requeue a message, at most PASSES times, if this worker cannot decrypt the catalog's secrets."""
     if catalog_id is None or task.request.retries >= PASSES:
         return
     if reason := vault.lacks_key_of(catalog_id):
@@ -76,7 +76,7 @@ def scheduled_refresh(catalog_id: int) -> None:
 
 
 def begin_refresh(payload: dict[str, Any]) -> None:
-    """Begin a walk, which takes long, in a task of its own or, without a broker, in a thread."""
+    """Begin a walk, which takes long, in a separate task or, without a broker, in a thread."""
     if settings.METALAKE_BROKER_URL:
         carry_on_refresh.delay(payload["run"])
     else:
@@ -84,7 +84,7 @@ def begin_refresh(payload: dict[str, Any]) -> None:
 
 
 def take_up_refreshes() -> None:
-    """Resume walks whose process has ended, without waiting for them."""
+    """Resume walks whose process died, without waiting for them."""
     for run_id in refresh.abandoned():
         begin_refresh({"run": run_id})
 

@@ -23,9 +23,9 @@ RETENTION = timedelta(hours=24)
 
 
 def remove_dropped(securable_id: int, *, steps_stay: bool = False) -> int:
-    """Remove an object that was dropped outside, with all below it, and leave a tombstone of each for a day.
+    """Remove an object that was dropped outside, with all below it, leaving a tombstone of each for a day.
 
-    With `steps_stay`, a schema with schemas inside is not removed; it loses only its mirror and its tables. In the
+    With `steps_stay`, a schema with schemas inside stays; it loses only its mirror and its tables. Runs in the
     caller's transaction; returns how many objects were removed.
     """
     located = by_id(securable_id)
@@ -62,7 +62,7 @@ def _dropped(located: Located, facts: list[list[Any]]) -> Event:
 
 
 def _lineage_of(top: Located, row: Securable, rows: dict[int, Securable]) -> Located:
-    """The lineage of a row below an object, made from the rows between."""
+    """The lineage of a row below an object, built from the rows between."""
     ids = [int(part) for part in row.lineage[1:].split("/")][len(top.nodes) :]
     return top.below(*(Node(id, rows[id].kind, rows[id].name, None, None) for id in ids))
 
@@ -77,5 +77,5 @@ def _grants_on(ids: list[int]) -> dict[int, list[dict[str, Any]]]:
 
 
 def clear() -> int:
-    """Delete tombstones that are older than RETENTION; how many."""
+    """Delete tombstones older than RETENTION; returns how many."""
     return Tombstone.objects.filter(found_at__lt=timezone.now() - RETENTION).delete()[0]

@@ -1,4 +1,4 @@
-"""The native wire's paths for walks over outside catalogs."""
+"""Native API routes for refreshes of outside catalogs."""
 
 from metalake.rest.views import route
 from outside.api import Refresh, Refreshes

@@ -23,11 +23,11 @@ from providers.base import Provider
 from views_mgmt.iceberg_commits import alteration
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
-TYPE = "table_type"  # the property that says what a Hive-like system's entry is
+TYPE = "table_type"  # property with the type of a Hive-like system's entry
 
 
 class OutsideViews(ViewStore):
-    """Views of another system; each has a row here, and its versions as they were met."""
+    """Views of another system; each has a row here, with the versions imported so far."""
 
     pointers: ClassVar[OutsideViewPointers] = OutsideViewPointers()
 
@@ -81,9 +81,7 @@ class OutsideViews(ViewStore):
 
 
 def _is_iceberg(home: Located, wanted: ViewDefinition) -> bool:
-    """Whether a new view is to be an Iceberg view: where the system has those, one of several dialects, or one whose
-    property says so.
-    """
+    """Whether to create an Iceberg view, if the system has those: by its property, else if it has several dialects."""
     if "iceberg" not in offers_of(home)[Kind.VIEW].formats:
         return False
     named = wanted.properties.get(TYPE)

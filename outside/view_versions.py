@@ -30,10 +30,10 @@ def as_arguments(states: Iterable[State]) -> list[Json]:
 def note_all(
     schema: Located, views: Iterable[tuple[int, Remote]], by: str = SYSTEM, written: Sequence[Json] = ()
 ) -> None:
-    """Store the states of views of a schema, given by the ids of their rows, in the caller's transaction.
+    """Store the states of a schema's views, given by row id, in the caller's transaction.
 
-    Nothing is stored for a view of which only the name is known, nor for other objects. `written` are the states, as
-    JSON, in which a write of ours left the only one, which is an Iceberg view.
+    Views known only by name are skipped, like other objects. `written` are the states, as JSON, that a write of ours
+    gave the only view, an Iceberg view.
     """
     described = [(id, remote) for id, remote in views if remote.kind == Kind.VIEW and remote.version]
     if not described:

@@ -37,7 +37,7 @@ from views_mgmt.stores import Plan
 
 
 def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> Located:
-    """Make a view in the form of the engine whose dialect it has. Raises what `RemoteViews.draft` does."""
+    """Create a view in the format of its dialect's engine. Raises what `RemoteViews.draft` does."""
 
     def defined(provider: Provider, schema: Remote) -> NewTable:
         name = provider.names.folded(address.leaf or "")
@@ -47,9 +47,9 @@ def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition
 
 
 def alter(actor: Actor, view: Located, plan: Plan) -> bool:
-    """Alter a view, from its definition as of now; a plan that changes nothing makes no intent.
+    """Alter a view, based on its current definition; a plan that changes nothing makes no intent.
 
-    False for an Iceberg view, which a commit alters. Raises Unsupported for a view that cannot be read.
+    False for an Iceberg view, which a commit alters. Raises Unsupported for a view that cannot be parsed.
     """
     recheck(actor, view, operations.ALTER_VIEW)
     provider = provider_at(view)

@@ -1,4 +1,4 @@
-"""Outside views: list and load them, as their system has them now; what was met is kept as versions."""
+"""Outside views: list and load them, as their system has them now; what is read is stored as versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from views_mgmt.versions import Form, State
 
 @dataclass(frozen=True)
 class ExternalView:
-    """A view's mirror, and what it says of the view."""
+    """A view's mirror, and its parsed entry."""
 
     provider: Provider
     mirrored: Mirror
@@ -38,7 +38,7 @@ def update_listing(
 ) -> tuple[set[str] | None, datetime]:
     """The names of a schema's views, None for all rows, and the time of the listing; with `iceberg`, of Iceberg views.
 
-    Views of which only the names are known are asked for, so that all rows say what they are.
+    Views known only by name are loaded, so that all rows have a format.
     """
     names, taken_at = listed_names(actor, schema, Kind.VIEW, force=force)
     rows = mirror.of_leaves(schema.id, Kind.VIEW).filter(securable__kind=Kind.VIEW)
@@ -54,9 +54,9 @@ def loaded(
 ) -> ViewRecord:
     """A view as its system has it.
 
-    With `as_published`, right after a write, its result is used: asking again might fail, though the write succeeded.
-    Raises NotFound if it is gone or, with `iceberg`, in another format; Unsupported, saying what is wrong, if it cannot
-    be read.
+    With `as_published`, right after a write, its result is used: another read might fail though the write succeeded.
+    Raises NotFound if it is gone or, with `iceberg`, in another format; Unsupported, with the reason, if it cannot be
+    parsed.
     """
     external = entry_of(actor, view, force=force, as_published=as_published, iceberg=iceberg)
     described, taken_at = external.described, external.mirrored.taken_at
@@ -75,7 +75,7 @@ def loaded(
 
 
 def require_there(actor: Actor, view: Located, *, iceberg: bool) -> None:
-    """Raise NotFound if it is gone from its system or, with `iceberg`, in another format; it may be unreadable."""
+    """Raise NotFound if a view is gone from its system or, with `iceberg`, in another format; it may be unreadable."""
     require_format(view, current(actor, view, provider_at(view)), iceberg=iceberg)
 
 
@@ -86,7 +86,7 @@ def require_format(view: Located, mirrored: Mirror, *, iceberg: bool) -> None:
 
 
 def require_plain(provider: Provider, mirrored: Mirror) -> None:
-    """Raise Unsupported for a materialized view; one that cannot be read is not known to be one."""
+    """Raise Unsupported for a materialized view; an unreadable view passes."""
     try:
         is_materialized = provider.views.read(mirrored.definition).is_materialized
     except MetalakeError:
@@ -98,7 +98,7 @@ def require_plain(provider: Provider, mirrored: Mirror) -> None:
 def entry_of(
     actor: Actor, view: Located, *, force: bool = False, as_published: bool = False, iceberg: bool = False
 ) -> ExternalView:
-    """What its system says of a view, without its metadata file. Raises as `loaded` does."""
+    """A view's entry in its system, without its metadata file. Raises as `loaded` does."""
     provider = provider_at(view)
     mirrored = mirror_of(view) if as_published else current(actor, view, provider, force=force)
     require_format(view, mirrored, iceberg=iceberg)
@@ -106,7 +106,7 @@ def entry_of(
 
 
 def _with_metadata(view: Located, external: ExternalView, location: str) -> ViewRecord:
-    """The record of an Iceberg view. Raises Invalid if its place is not allowed."""
+    """The record of an Iceberg view. Raises Invalid if its location is not allowed."""
     own_files = external.provider.views.files(*own_places(external))
     own_files.allowed_place(location)
     record = ViewRecord(
@@ -123,14 +123,14 @@ def _with_metadata(view: Located, external: ExternalView, location: str) -> View
 
 
 def own_places(external: ExternalView) -> list[str]:
-    """The place that an entry names for the view's files. Raises Invalid for one that a table of ours has."""
+    """The location of the view's files in its entry. Raises Invalid for one that a table of ours claims."""
     place = external.mirrored.definition.get("location")
     require_unclaimed(external.provider, place)
     return [place] if place else []
 
 
 def _note_metadata(record: ViewRecord, location: str) -> None:
-    """Store the state that a metadata file describes, if it is new here; of a view that is, its whole history."""
+    """Store the state in a metadata file that is new here; for a view without versions, its whole history."""
     if versions.is_stored_at(record.view, location):
         return
     stored_as = {"metadata-location": location, "version-id": record.metadata["current-version-id"]}

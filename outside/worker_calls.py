@@ -1,6 +1,6 @@
-"""Work that a server gives to a Celery worker and waits for: calls to outside systems, and intents.
+"""RPC to Celery workers, whose replies the server waits for: calls to outside systems, and intents.
 
-Replies come through Redis. Without a broker, the server does the work itself, and does not come here.
+Replies come through Redis. Without a broker, the server does the work itself and does not use this.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _is_worker = threading.Event()
 
 @worker_init.connect
 def begin_to_work(**_: Any) -> None:
-    """Note that this process is a worker, which makes calls itself: if it waited for a worker, none might be free."""
+    """Mark this process as a worker, which makes calls itself: if it waited for another worker, none might be free."""
     _is_worker.set()
 
 
 def make_calls() -> bool:
-    """Whether this process has workers make its calls to outside systems."""
+    """Whether this process delegates its calls to outside systems to workers."""
     return bool(settings.METALAKE_BROKER_URL) and not _is_worker.is_set()
 
 
 def call(catalog_id: int, actor: Actor, verb: str, arguments: dict[str, Any]) -> Any:
-    """Have a worker make a read. Raises what the verb raises, ProviderBusy, ProviderTimeout."""
+    """Have a worker do a read. Raises what the verb raises, ProviderBusy, ProviderTimeout."""
     answer = _reply_at(_tell("metalake.remote_call", catalog_id, actor.as_json(), verb, arguments))
     if "error" in answer:
         raise errors.from_json(answer["error"])
@@ -58,7 +58,7 @@ def call(catalog_id: int, actor: Actor, verb: str, arguments: dict[str, Any]) ->
 def settle(intent: Intent) -> None:
     """Have a worker settle an intent.
 
-    Raises ProviderBusy if the message certainly was not sent, OutcomeUnknown if no worker replied that it is done.
+    Raises ProviderBusy if the message certainly was not sent, OutcomeUnknown if no worker confirmed it.
     """
 
     def send(verb: str, arguments: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def settle(intent: Intent) -> None:
 
 
 def _tell(task: str, *arguments: Any) -> str:
-    """Send a message that expires if no worker takes it in time; the key of its reply. Raises ProviderBusy."""
+    """Send a message that expires if no worker takes it in time; returns its reply's key. Raises ProviderBusy."""
     key = f"metalake:reply:{uuid4().hex}"
     once = {"max_retries": 1, "interval_start": 0}
     try:
@@ -100,7 +100,7 @@ def _reply_at(key: str) -> dict[str, Any]:
 
 
 def _broker_gone() -> ProviderBusy:
-    """The error if Redis does not answer; a ProviderBusy does not count as a failure of the outside system."""
+    """The error for an unreachable Redis; a ProviderBusy does not count as a failure of the outside system."""
     return ProviderBusy("The broker (Redis) does not answer; try again.", kind="catalog")
 
 

@@ -1,4 +1,4 @@
-"""Helpers for writes to outside systems: names to reserve, and how alterations and drops are published."""
+"""Helpers for writes to outside systems: reserving names, and publishing alterations and drops."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ATTEMPTS = 3
 
 
 def retry_on_conflict(attempt: Callable[[], T]) -> T:
-    """What `attempt` returns; it is called again if the object was changed outside meanwhile."""
+    """Call `attempt`, at most ATTEMPTS times, as long as the object was changed outside meanwhile."""
     for left in reversed(range(ATTEMPTS)):
         try:
             return attempt()
@@ -45,20 +45,20 @@ def retry_on_conflict(attempt: Callable[[], T]) -> T:
 
 
 def holding(leaf: Located) -> Callable[[], None]:
-    """Locks for a write to a table or view: nothing else is put into its schema meanwhile, and it is not moved."""
+    """Locks for a write to a table or view: meanwhile nothing is added to its schema, and it is not moved."""
     return partial(hold_each, [(leaf.above(), Lock.MOVES), (leaf, Lock.CHANGES)])
 
 
 def names_on(located: Located) -> list[Name]:
-    """The schemas and the table on a lineage by their names, outermost first."""
+    """The names to reserve for the schemas and the table of a lineage, outermost first."""
     pairs = zip(located.nodes[1:], located.nodes[2:], strict=False)
     return [(above.id, slot_of(node.kind), node.name) for above, node in pairs]
 
 
 def recheck(actor: Actor, located: Located, operation: Operation) -> Located:
-    """The object as it is now, after checking the right again.
+    """The object as it is now, after re-checking the right.
 
-    Raises NotFound if it was renamed, moved or dropped since it was found, Forbidden, Unsupported in a linked schema.
+    Raises NotFound if it was renamed, moved or dropped since its look-up, Forbidden, Unsupported in a linked schema.
     """
     fresh = nearest(located.address)
     if fresh is None or fresh.id != located.id:
@@ -71,12 +71,12 @@ def recheck(actor: Actor, located: Located, operation: Operation) -> Located:
 
 
 def require_own(schema: Located) -> None:
-    """Raise Unsupported for a schema that is only a link: what lies in it is written where it leads."""
+    """Raise Unsupported for a schema that is a resource link: its objects are written in the link's target."""
     require_no_link(schema, Mirror.objects.filter(pk=schema.id).values_list("definition", flat=True).first())
 
 
 def require_no_link(schema: Located, definition: Json | None) -> None:
-    """`require_own` by the schema's definition in its system, None for a schema without one."""
+    """As `require_own`, given the schema's definition in its system, None for a schema without one."""
     target = provider_class(schema.provider or "").target_of(definition) if definition else None
     if target is not None:
         name = schema.path.logical()
@@ -84,7 +84,7 @@ def require_no_link(schema: Located, definition: Json | None) -> None:
 
 
 def target_of(intent: Intent, name: str = "id") -> Located:
-    """The object whose id is the intent's argument of this name. Raises NotFound."""
+    """The object whose id is this argument of the intent. Raises NotFound."""
     located = by_id(intent.arguments[name])
     if located is None:
         raise NotFound(f"{intent.full_name} does not exist.", kind=intent.verb.rpartition("_")[2])
@@ -92,7 +92,7 @@ def target_of(intent: Intent, name: str = "id") -> Located:
 
 
 def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
-    """Publish an alteration; the rights are not checked again, since it is made in the system already."""
+    """Publish an alteration; rights are not re-checked, since the system has made it already."""
     located = target_of(intent)
     name = Mirror.objects.values_list("wire_name", flat=True).get(pk=located.id)
     answer = Remote(**intent.steps[-1]["result"])
@@ -104,7 +104,7 @@ def _alteration(actor: Actor, intent: Intent, fact: str) -> None:
 
 
 def files_kept(intent: Intent) -> str | None:
-    """Why files stay that the outside system would have deleted, as its answers say; None if they do not stay."""
+    """Why files stay that the outside system would have deleted, from its answers; None if they do not stay."""
     answers = (each["result"] or {} for each in intent.steps)
     return next((answer[FILES_LEFT] for answer in answers if FILES_LEFT in answer), None)
 
@@ -126,9 +126,9 @@ def alteration(
     details: dict[str, Any],
     **more: Any,
 ) -> Draft:
-    """The draft of a write that changes an object in place by one call, with its name and the names above reserved.
+    """The draft of an in-place change by one call: reserves the object's name, and none above it may be reserved.
 
-    `more` may have `fact`, the last part of the event's name, and the `states` in which it leaves an Iceberg view.
+    `more` may have `fact`, the last part of the event's name, and `states`, the resulting ones of an Iceberg view.
     """
     *above, name = names_on(target)
     return Draft(
@@ -150,7 +150,7 @@ def dropping(
     details: dict[str, Any],
     must_be_still: Sequence[int] = (),
 ) -> Draft:
-    """The draft of a write that drops an object, with its name reserved."""
+    """The draft of a drop, which reserves the object's name."""
     return Draft(
         id=new_id(),
         verb=f"drop_{target.kind}",
@@ -164,7 +164,7 @@ def dropping(
 
 
 def alteration_work(operation: Operation, fact: str = "altered") -> Work:
-    """The functions of an alteration in place; `fact` is the last part of its event's name, unless its intent says."""
+    """The callbacks of an in-place alteration; `fact` is the event name's last part, unless the intent has one."""
     return Work(
         lambda actor, intent: _alteration(actor, intent, fact),
         lambda actor, intent: policy.require(actor, operation, target_of(intent)),
