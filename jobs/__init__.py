@@ -1,1 +1,1 @@
-"""Job templates and their runs: programs that the operator lets users start, with the rights of whoever starts them."""
+"""Job templates and their runs: programs that the operator lets users start, with the user's own rights."""

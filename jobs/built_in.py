@@ -1,6 +1,6 @@
-"""The templates that every metalake has: each is one declaration, and a module of `pipelines` that does the work.
+"""The built-in templates of every metalake: each is a declaration here and a module of `pipelines` that does the work.
 
-One whose module is not installed is not offered. The program gets each placeholder as `--name=value`.
+A template whose module is not installed is not offered. The program gets each placeholder as `--name=value`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PREFIX = "builtin-"
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltIn:
-    """`placeholders` maps the name of each to its value where none is given, None if one has to be.
+    """A built-in template; `placeholders` maps names to default values, None if a value is required.
 
-    One that `writes_results` gets a token of the principal who writes in the catalog `system`, too.
+    With `writes_results`, its runs also get a token of the principal that writes in the catalog `system`.
     """
 
     name: str
@@ -33,7 +33,7 @@ class BuiltIn:
         return "spark" if self.on_spark else "shell"
 
     def content(self) -> dict[str, Any]:
-        """As a template of the wire; the executable is the module's name, which no template of a user could name."""
+        """As template content of the API; the executable is the module's name, which no user's template can name."""
         arguments = [f"--{name}={{{{{name}}}}}" for name in self.placeholders]
         return {"executable": self.module, "arguments": arguments}
 
@@ -91,5 +91,5 @@ def offered() -> dict[str, BuiltIn]:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it would lie in
+    except ModuleNotFoundError:  # its package is missing
         return False

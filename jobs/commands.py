@@ -1,6 +1,6 @@
-"""From a template and its values to the command that runs: checked when a template is written, and again at the start.
+"""Builds the command of a template and its values: checked when a template is written, and again when a run starts.
 
-No shell reads any of it: the command is a list of arguments, and the environment is made here from nothing.
+No shell is involved: the command is a list of arguments, and the environment is built from scratch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OURS = ("PATH", "HOME", "TMPDIR", "LANG", "JAVA_HOME", "PYTHONPATH", "PYSPARK_PY
 
 @dataclass(frozen=True)
 class Command:
-    """What is started. `links` are made in the folder that it runs in: names, with the files that they lead to."""
+    """A command to start. `links` are symlinks to create in its working folder: names with their target files."""
 
     arguments: list[str]
     environment: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Command:
 
 
 def check(job_type: str, content: Content) -> None:
-    """Raise Invalid naming what a template says that it cannot say."""
+    """Raise Invalid naming the part of a template's content that is not allowed."""
     placeholders(content)
     _check_environment(content.get("environments", {}))
     _files(job_type, content)
@@ -47,7 +47,7 @@ def check(job_type: str, content: Content) -> None:
 
 
 def of_template(job_type: str, content: Content, run_id: int, folder: str) -> Command:
-    """The command of a template whose placeholders are filled. Raises Invalid, Unsupported."""
+    """The command of a template with its placeholders filled. Raises Invalid, Unsupported."""
     _check_environment(content.get("environments", {}))
     program, beside, with_files = _files(job_type, content)
     environment = content.get("environments", {}) | _environment(folder)
@@ -68,7 +68,7 @@ def of_template(job_type: str, content: Content, run_id: int, folder: str) -> Co
 
 
 def of_built_in(built_in: BuiltIn, content: Content, run_id: int, folder: str) -> Command:
-    """The command of a built-in template whose placeholders are filled."""
+    """The command of a built-in template with its placeholders filled. Raises Unsupported without Java or Spark."""
     environment = _environment(folder) | {"PYTHONPATH": str(settings.BASE_DIR)}
     arguments = [*content["arguments"]]
     if not built_in.on_spark:
@@ -84,7 +84,7 @@ def of_built_in(built_in: BuiltIn, content: Content, run_id: int, folder: str) -
 
 
 def _files(job_type: str, content: Content) -> tuple[Path, list[Path], SparkFiles]:
-    """The program, the scripts of a shell job, and the files of a Spark job. Raises Invalid for one out of place."""
+    """The program, the scripts of a shell job, and the files of a Spark job. Raises Invalid for a file not allowed."""
     program = resolve(content["executable"], "executable", runs=job_type == "shell")
     lists = {
         name: [resolve(given, f"{name}[{place}]") for place, given in enumerate(content.get(name, []))]

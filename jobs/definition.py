@@ -1,7 +1,7 @@
-"""What a template says, as data: the JSON object of the wire, and its placeholders.
+"""A template's content: the JSON object of the API, and its placeholders.
 
-A placeholder `{{name}}` stands in arguments, and in values of environments and configs. It fills the text of that one
-item, so that it can add none.
+A placeholder `{{name}}` may appear in arguments and in values of environments and configs. Its value stays within that
+one item, so it can add none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from metalake.errors import Invalid
 from metalake.wire import quote
 
-LONGEST_VALUE = 8192  # characters, of an item with its placeholders filled
+LONGEST_VALUE = 8192  # characters of an item with its placeholders filled
 Content = Mapping[str, Any]
 
 _MARK = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
@@ -23,7 +23,7 @@ _FILLED = ("arguments", "environments", "configs")
 
 
 def placeholders(content: Content) -> list[str]:
-    """The names of the placeholders, in their order. Raises Invalid for one that is none, or where none can stand."""
+    """The placeholders' names, in order. Raises Invalid for a malformed one, or one in a field that allows none."""
     for field, value in content.items():
         where = _texts(value) if field not in _FILLED else iter(value) if isinstance(value, dict) else iter(())
         for text in where:
@@ -37,7 +37,7 @@ def placeholders(content: Content) -> list[str]:
 
 
 def changed_fields(was: Content, is_now: Content) -> list[str]:
-    """The fields in which two contents run something else."""
+    """The fields in which two contents differ, except customFields, which change nothing in a run."""
     return [name for name in sorted({*was, *is_now} - {"customFields"}) if was.get(name) != is_now.get(name)]
 
 
@@ -61,7 +61,7 @@ def _in(text: str) -> Iterator[str]:
 
 
 def fill(content: Content, given: Mapping[str, str]) -> dict[str, Any]:
-    """The content with its placeholders filled. Raises Invalid naming a value that is missing, unknown or unfit."""
+    """The content with its placeholders filled. Raises Invalid naming a missing, unknown or unsuitable value."""
     names = placeholders(content)
     if unknown := [name for name in given if name not in names]:
         known = f"it has {', '.join(names)}" if names else "it has none"
@@ -80,7 +80,7 @@ def fill(content: Content, given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _filled(text: str, given: Mapping[str, str], place: str, *, begins: bool = False) -> str:
-    """`begins`: whether the values may not make it begin with a dash, since it would be read as an option."""
+    """With `begins`, raises Invalid if the values make it begin with a dash, since it would be read as an option."""
     filled = _MARK.sub(lambda mark: given[mark[1]], text)
     if begins and filled.startswith("-") and not text.startswith("-") and not _NUMBER.fullmatch(filled):
         raise Invalid(

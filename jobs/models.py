@@ -1,4 +1,4 @@
-"""Job templates, their runs with what these write, and the schedules that start runs."""
+"""Job templates, their runs with logs, and the schedules that start runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metalake.models import AuditInfo, Metalake, Securable, new_id
 
 
 class JobTemplate(Securable):
-    """What a job runs; `content` is the JSON object of the wire without name and comment (jobs.definition)."""
+    """What a job runs; `content` is the API's JSON object without name and comment (jobs.definition)."""
 
     row_kind = Kind.JOB_TEMPLATE
     job_type = models.CharField(max_length=16)
@@ -21,9 +21,9 @@ class JobTemplate(Securable):
 
 
 class Schedule(AuditInfo):
-    """When runs of a template start by themselves, as its owner; a row of django-celery-beat is its clock.
+    """When a template runs automatically, as the schedule's owner; a django-celery-beat row is its clock.
 
-    `template` is None for one that is built in, which `template_name` names.
+    `template` is None for a built-in one, which `template_name` names.
     """
 
     id = models.BigIntegerField(primary_key=True, default=new_id, editable=False)
@@ -32,7 +32,7 @@ class Schedule(AuditInfo):
     template = models.ForeignKey(JobTemplate, models.CASCADE, null=True, related_name="schedules")
     template_name = models.CharField(max_length=255)
     conf = models.JSONField(default=dict)
-    content = models.JSONField(null=True)  # of the template, as the owner knows it; None for one that is built in
+    content = models.JSONField(null=True)  # the template's, as the owner knows it; None for a built-in one
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     standing = models.JSONField(null=True)  # denying groups and active roles (authz.actor) of its owner's requests
     cron = models.CharField(max_length=255, blank=True)
@@ -50,7 +50,7 @@ class Schedule(AuditInfo):
 
 
 class JobRun(models.Model):
-    """One run of a template. Its process is watched by whoever has the lease (metalake.leases)."""
+    """One run of a template. The holder of its lease (metalake.leases) watches its process."""
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -68,7 +68,7 @@ class JobRun(models.Model):
     template = models.ForeignKey(JobTemplate, models.CASCADE, null=True, related_name="runs")
     template_name = models.CharField(max_length=255)
     conf = models.JSONField(default=dict)
-    content = models.JSONField(null=True)  # of the template when it was queued; None for one that is built in
+    content = models.JSONField(null=True)  # the template's when the run was queued; None for a built-in one
     schedule = models.ForeignKey(Schedule, models.SET_NULL, null=True, related_name="runs")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     user_name = models.CharField(max_length=255)
@@ -83,8 +83,8 @@ class JobRun(models.Model):
     fence = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=255, blank=True)  # host and process that watch it
-    token_id = models.BigIntegerField(null=True)  # of the token that it acts with
-    system_token_id = models.BigIntegerField(null=True)  # of the one that it writes results with
+    token_id = models.BigIntegerField(null=True)  # the run's own token
+    system_token_id = models.BigIntegerField(null=True)  # its token for writing results
     exit_code = models.IntegerField(null=True)
     error = models.TextField(blank=True)
     done = models.BigIntegerField(null=True)
@@ -106,7 +106,7 @@ class JobRun(models.Model):
 
 
 class SystemCatalog(models.Model):
-    """Says of a catalog that jobs.services.system made it for results; no request writes this."""
+    """Marks a catalog that jobs.services.system created for results; no request writes this."""
 
     catalog = models.OneToOneField(Catalog, models.CASCADE, primary_key=True, related_name="system")
 
@@ -115,7 +115,7 @@ class SystemCatalog(models.Model):
 
 
 class RunLog(models.Model):
-    """What a run wrote: its beginning and its end, `total` bytes in all, with secrets masked."""
+    """A run's output: its head and tail, of `total` bytes, with secrets masked."""
 
     run = models.OneToOneField(JobRun, models.CASCADE, primary_key=True, related_name="log")
     head = models.BinaryField(default=b"")

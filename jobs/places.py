@@ -1,4 +1,4 @@
-"""The files that jobs may use: those below the places that the operator names, and nothing that leads out of them."""
+"""The files that jobs may use: those below METALAKE_JOB_PATHS, without symlinks or `..` that lead out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HOW = "METALAKE_JOB_PATHS names the folders that executables, scripts and jars 
 
 
 def resolve(given: str, what: str, *, runs: bool = False) -> Path:
-    """The file of a template, with its place resolved. With `runs` it must be executable.
+    """The resolved path of a template's file. With `runs` it must be executable.
 
-    Raises Invalid for one outside the named places, also by `..` or a link, and for what is no file. To be called when
-    a template is written and again when a run starts.
+    Raises Invalid for a path outside the allowed folders, also through `..` or a symlink, and for anything but a
+    regular file. To be called when a template is written and again when a run starts.
     """
     path = _local(given, what)
     for root in settings.METALAKE_JOB_PATHS:
@@ -31,7 +31,7 @@ def resolve(given: str, what: str, *, runs: bool = False) -> Path:
 
 
 def _local(given: str, what: str) -> str:
-    """The path of a text that is one, or a file: URL of this machine."""
+    """The path in an absolute path or a local file: URL. Raises Invalid."""
     if given.startswith("file:"):
         parts = urlsplit(given)
         if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
@@ -47,7 +47,7 @@ def _local(given: str, what: str) -> str:
 
 
 def _below(path: str, root: str) -> str | None:
-    """The path relative to a root, as it is written; None if it does not lie below it."""
+    """The path relative to a root, taken literally; None if it is not below it."""
     for spelled in (root, os.path.realpath(root)):
         if path.startswith(f"{spelled}/"):
             return path[len(spelled) + 1 :]

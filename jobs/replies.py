@@ -1,4 +1,4 @@
-"""How templates, runs and schedules are shown on the native wire."""
+"""JSON replies of the native API for templates, runs and schedules."""
 
 from __future__ import annotations
 

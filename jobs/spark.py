@@ -1,8 +1,8 @@
-"""Spark's part of a job: which settings a template may give, and the command of spark-submit.
+"""Spark jobs: the settings that a template may give, and the spark-submit command.
 
-Spark's settings can name classes, options of Java and files to load, each of them a way onto the machine; so these few,
-which only say how much a job may use, are all there are. A class has to lie in the template's own jar: Spark itself has
-classes that run any file.
+Spark's settings can name classes, Java options and files to load, each of which can run code on the machine; so only
+these few, which limit resources, are allowed. A class has to be in the template's own jar: Spark itself has classes
+that run any file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SETTINGS = frozenset(
         "spark.ui.enabled",
     }
 )  # fmt: skip
-RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"  # of the Spark that requirements-dev.txt has
+RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"  # for the Spark in requirements-dev.txt
 _VALUE = re.compile(r"[\w.+:/-]{0,64}", re.ASCII)
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -44,7 +44,7 @@ class SparkFiles:
 
 
 def check_settings(configs: Mapping[str, str], *, filled: bool = True) -> None:
-    """Raise Invalid for a setting that no template may give, and for a value that is none."""
+    """Raise Invalid for a setting that templates may not give, and for a malformed value."""
     for name, value in configs.items():
         if name not in SETTINGS:
             raise Invalid(
@@ -56,7 +56,7 @@ def check_settings(configs: Mapping[str, str], *, filled: bool = True) -> None:
 
 
 def check_program(program: Path, class_name: str | None) -> None:
-    """Raise Invalid unless it is a Python file, or a jar with the class."""
+    """Raise Invalid unless the program is a Python file, or a jar that has the class."""
     if program.suffix == ".py":
         if class_name is not None:
             raise Invalid("className: a Python file has no class; leave it out.", kind="job_template")
@@ -75,7 +75,7 @@ def check_program(program: Path, class_name: str | None) -> None:
 
 
 def submit() -> Path:
-    """The program spark-submit: METALAKE_SPARK_SUBMIT, or that of the installed PySpark. Raises Unsupported."""
+    """The path of spark-submit: METALAKE_SPARK_SUBMIT, or the installed PySpark's. Raises Unsupported."""
     if given := settings.METALAKE_SPARK_SUBMIT:
         program = Path(given)
     else:
@@ -90,7 +90,7 @@ def submit() -> Path:
 
 
 def runtime_settings() -> dict[str, str]:
-    """The settings by which Spark fetches Iceberg's runtime, once for all runs."""
+    """The settings that make Spark download Iceberg's runtime, once for all runs."""
     return {
         "spark.jars.packages": RUNTIME,
         "spark.jars.ivy": str(settings.METALAKE_HOME / "ivy"),
@@ -106,7 +106,7 @@ def command(
     with_files: SparkFiles = SparkFiles(),
     configs: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The arguments of spark-submit; each option is one item with its value behind it."""
+    """The spark-submit command line; each option is one item, followed by its value."""
     options = ["--master", settings.METALAKE_SPARK_MASTER, "--name", name]
     if class_name:
         options += ["--class", class_name]

@@ -1,4 +1,4 @@
-"""Celery tasks and the handlers of the outbox, each of which calls one function. Messages hold nothing."""
+"""Celery tasks and outbox handlers, each of which calls one function. Messages carry no secrets, at most an id."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scheduled_job(schedule_id: int) -> None:
 
 
 def begin(payload: dict[str, Any] | None = None) -> None:
-    """Have a worker run what waits or, without a broker, a thread of this process."""
+    """Have a worker or, without a broker, a thread of this process execute queued runs."""
     if settings.METALAKE_BROKER_URL:
         work_on_jobs.delay()
     else:
@@ -39,7 +39,7 @@ def begin(payload: dict[str, Any] | None = None) -> None:
 
 
 def take_up() -> None:
-    """Take up runs that wait: none had a place when they were queued, or the message got lost."""
+    """Pick up queued runs: no slot was free when they were queued, or the message was lost."""
     if JobRun.objects.filter(status=JobRun.Status.QUEUED).exists():
         begin()
 

@@ -1,4 +1,4 @@
-"""The native wire's paths for job templates, runs and schedules."""
+"""Native API routes for job templates, runs, schedules and the system catalog."""
 
 from jobs.api.runs import Job, JobLog, JobProgress, Jobs
 from jobs.api.schedules import Schedule, Schedules

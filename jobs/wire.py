@@ -1,4 +1,4 @@
-"""The native wire's bodies and replies of job templates, runs and schedules.
+"""Request bodies and replies of the native API for job templates, runs and schedules.
 
 Source: Gravitino's documented API of jobs. Progress, logs and schedules are not part of it.
 """

@@ -1,4 +1,4 @@
-"""Refreshes of outside catalogs, as resources of the native wire: begin, watch, stop. Not part of upstream's wire."""
+"""Native API endpoints for refreshes of outside catalogs: begin, watch, stop. Not part of upstream's API."""
 
 from __future__ import annotations
 

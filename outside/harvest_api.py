@@ -1,4 +1,4 @@
-"""Deliveries of what a job listed of an outside catalog, as parts of a refresh. Not part of upstream's wire."""
+"""Native API endpoints for a job that delivers an outside catalog's listings. Not part of upstream's API."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What runs a job: who takes it up, the process that watches it, and what ends it."""
+"""Executes jobs: scheduling, the watching process, and clean-up."""

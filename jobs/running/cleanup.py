@@ -1,4 +1,4 @@
-"""What every round does for runs: says of lost ones that they ended, ends what they left, and forgets old ones."""
+"""Periodic clean-up of runs: marks lost ones as ended, kills orphaned processes, and deletes old runs."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def sweep() -> None:
 
 
 def _ended_among(ids: set[int]) -> set[int]:
-    """Those of these runs that this store has, and that have ended."""
+    """Those of these runs that are in this database and have ended."""
     ended = JobRun.objects.filter(pk__in=ids).exclude(status__in=JobRun.LIVE)
     return set(ended.values_list("pk", flat=True))
 
 
 def _end_orphans() -> None:
-    """End processes of runs that have ended: watcher and supervisor may have died at once."""
+    """Kill processes of runs that have ended: watcher and supervisor may have died together."""
     if ids := {run for _, run in marked(MARK)}:
         end_marked(MARK, _ended_among(ids))
 
 
 def _clear_folders() -> None:
-    """Remove the folders of runs that have ended, which a dead watcher left."""
+    """Remove the folders of ended runs, which a dead watcher left."""
     home = settings.METALAKE_HOME / "jobs"
     left = {int(path.name) for path in home.glob("[0-9]*") if path.name.isdecimal() and not path.is_symlink()}
     for run_id in _ended_among(left):
@@ -45,7 +45,7 @@ def _clear_folders() -> None:
 
 
 def forget_old() -> int:
-    """Delete some of the runs that ended METALAKE_JOB_DAYS ago; how many."""
+    """Delete at most MOST_FORGOTTEN runs that ended more than METALAKE_JOB_DAYS days ago; returns how many."""
     before = timezone.now() - timedelta(days=settings.METALAKE_JOB_DAYS)
     rows = list(JobRun.objects.filter(finished_at__lt=before).values_list("pk", flat=True)[:MOST_FORGOTTEN])
     forget(rows)

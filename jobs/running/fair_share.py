@@ -1,7 +1,7 @@
-"""Whose turn it is when a place is free: metalakes take turns, and so do the users of each.
+"""Fair scheduling of free slots: among metalakes, and among the users of each.
 
-The metalake with the fewest runs under way comes first, then the one whose last run began the longest ago; within it
-its users likewise, and of each the oldest run.
+The metalake with the fewest running jobs comes first, ties going to the one whose last run began the longest ago; then
+its users in the same order, and of each user the oldest queued run.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from django.utils import timezone
 from jobs.models import JobRun
 from metalake.models import Metalake
 
-REMEMBERED = timedelta(hours=1)  # for which runs that ended count as somebody's last turn
+REMEMBERED = timedelta(hours=1)  # how long an ended run counts as its user's last turn
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def in_turn() -> list[tuple[int, int]]:
-    """The metalakes and users whose runs wait, the next one first."""
+    """The (metalake, user) ids with queued runs, the next one first."""
     by_user = JobRun.objects.order_by().values_list("metalake_id", "user_id")
     counts = {"running": Count("pk", filter=Q(status__in=JobRun.RUNNING)), "began": Max("started_at")}
     oldest = Min("queued_at", filter=Q(status=JobRun.Status.QUEUED))
     live = list(by_user.filter(finished_at=None).annotate(**counts, oldest=oldest))
-    now = timezone.now()  # with an end of the range SQLite takes the index; clocks of other nodes may be ahead
+    now = timezone.now()  # with an upper bound SQLite uses the index; clocks of other nodes may be ahead
     ended = by_user.filter(finished_at__range=(now - REMEMBERED, now + REMEMBERED)).annotate(**counts)
     running: Counter[tuple[int, ...]] = Counter()
     last: dict[tuple[int, ...], datetime] = {}
@@ -45,7 +45,7 @@ def in_turn() -> list[tuple[int, int]]:
 
 
 def has_room(metalake_id: int) -> bool:
-    """Whether another run of the metalake may begin; where it is the only one, it may have all places."""
+    """Whether another run of the metalake may begin; a metalake that is the only one may use all slots."""
     most = settings.METALAKE_JOBS_PER_METALAKE
     if not most or not Metalake.objects.exclude(pk=metalake_id).exists():
         return True

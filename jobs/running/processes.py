@@ -1,4 +1,4 @@
-"""Processes of runs whose supervisor is dead, which are known by a variable of their environment."""
+"""Orphaned processes of runs whose supervisor died, recognised by an environment variable."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def marked(mark: str) -> Iterator[tuple[int, int]]:
-    """The processes of this account that have the mark, each with the id of its run."""
+    """The processes of this Unix account with the variable `mark`, as (process id, run id)."""
     begins = f"{mark}=".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             variables = (folder / "environ").read_bytes().split(b"\0")
-        except OSError:  # it ended, or is somebody else's
+        except OSError:  # it ended, or belongs to another account
             continue
         value = next((each[len(begins) :] for each in variables if each.startswith(begins)), b"")
         if value.isdigit():
@@ -22,7 +22,7 @@ def marked(mark: str) -> Iterator[tuple[int, int]]:
 
 
 def end_marked(mark: str, runs: Collection[int]) -> int:
-    """Kill the processes of these runs; how many there were."""
+    """Kill the processes of these runs; returns how many."""
     count = 0
     while some := [pid for pid, run in marked(mark) if run in runs and pid != os.getpid()]:
         for pid in some:

@@ -1,4 +1,4 @@
-"""The rows of runs as whoever runs them writes them: taken under a lease, renewed while a process lives, and ended."""
+"""How a runner updates the rows of runs: leased, renewed while the process lives, and ended."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from metalake.kinds import Kind
 from metalake.leases import TakenOver
 from metalake.request_context import this_process
 
-LEASE = timedelta(seconds=30)  # with a round of 15 s, a run whose watcher is dead is said to have failed within 60 s
-AFTER = timedelta(minutes=5)  # for which a token outlasts the time limit of its run
+LEASE = timedelta(seconds=30)  # with rounds of 15 s, a run whose watcher died is marked as failed within 60 s
+AFTER = timedelta(minutes=5)  # by which a token outlives its run's time limit
 Status = JobRun.Status
 
 
 class Output(NamedTuple):
-    """What a run wrote so far."""
+    """A run's output so far."""
 
     head: bytes
     tail: bytes
@@ -44,13 +44,13 @@ class Output(NamedTuple):
 
 
 def take() -> JobRun | None:
-    """Take the run whose turn it is."""
+    """Lease the run that is next in fair order; None if none waits or may start."""
     full: set[int] = set()
     for metalake_id, user_id in in_turn():
         if metalake_id in full:
             continue
         with transaction.atomic():
-            hold(Lock.CHANGES, metalake_id)  # so that no other process counts its runs at the same moment
+            hold(Lock.CHANGES, metalake_id)  # so that no other process counts its runs concurrently
             if not has_room(metalake_id):
                 full.add(metalake_id)
             elif run := _take_of(metalake_id, user_id):
@@ -69,26 +69,26 @@ def _take_of(metalake_id: int, user_id: int) -> JobRun | None:
 
 
 def actor_of(run: JobRun) -> Actor:
-    """Who started it, with the rights of now."""
+    """The user who started the run, with their current rights."""
     return actor_from({"id": run.user_id, "name": run.user_name, **run.standing})
 
 
 class Secrets(NamedTuple):
-    """Of the token that a run acts with, and of the one that it writes results with, where its template says so."""
+    """The secrets of a run's own token and, if its template writes results, of its token for the system catalog."""
 
     own: str
     system: str = ""
 
 
 def prepare(run: JobRun, folder: str) -> tuple[Command, Secrets]:
-    """The command of a run and the secrets of its tokens; rights and files are checked again.
+    """A run's command and its tokens' secrets; re-checks rights and files.
 
-    Raises what refuses it, and TakenOver.
+    Raises the error of a failed check, and TakenOver.
     """
     with transaction.atomic():
         template = _allowed(run)
         if run.content is not None:
-            template = replace(template, content=run.content)  # as who started it knew it
+            template = replace(template, content=run.content)  # as its starter knew it
         command = command_of(template, run.conf, run.pk, folder)
         own = _issue(run, run.user, "token_id", run.standing)
         writes = template.built_in is not None and template.built_in.writes_results
@@ -109,7 +109,7 @@ def _allowed(run: JobRun) -> Template:
 
 
 def _issue(run: JobRun, user: User, noted_as: str, standing: dict[str, Any] | None = None) -> str:
-    """Issue a token that ends with the run, and is accepted in its metalake only, with this standing."""
+    """Issue a token with this standing, valid only in the run's metalake and until the run's end."""
     until = timezone.now() + timedelta(seconds=settings.METALAKE_JOB_TIMEOUT) + AFTER
     secret = issue_token(user, f"job {run.pk}", until, within_id=run.metalake_id, standing=standing or None)
     row = Token.objects.select_related("user").get(digest=digest_of(secret))
@@ -120,7 +120,7 @@ def _issue(run: JobRun, user: User, noted_as: str, standing: dict[str, Any] | No
 
 
 def renew(run: JobRun) -> str:
-    """Renew the lease; the status now. Raises TakenOver once the run is another's, or gone."""
+    """Renew the lease; returns the current status. Raises TakenOver if another process has the run, or it is gone."""
     mine = leases.mine(run).filter(status__in=JobRun.RUNNING)
     if not mine.update(lease_until=leases.over(LEASE)):
         raise TakenOver
@@ -131,14 +131,14 @@ def renew(run: JobRun) -> str:
 
 
 def store(run: JobRun, output: Output) -> None:
-    """Store what it wrote. Raises TakenOver."""
+    """Store a run's output. Raises TakenOver."""
     if not leases.mine(run).exists():
         raise TakenOver
     RunLog.objects.update_or_create(run_id=run.pk, defaults=output._asdict())
 
 
 def finish(run: JobRun, status: str, exit_code: int | None, error: str, output: Output | None) -> None:
-    """End a run and its token. Raises TakenOver."""
+    """End a run, and revoke its tokens. Raises TakenOver."""
     with transaction.atomic():
         fields = {"status": status, "finished_at": timezone.now(), "exit_code": exit_code, "error": error}
         if not leases.mine(run).filter(status__in=JobRun.RUNNING).update(**fields, lease_until=None):
@@ -155,7 +155,7 @@ def _ended(run: JobRun, status: str, exit_code: int | None, error: str) -> None:
 
 
 def lose() -> int:
-    """Say of the runs whose watcher is dead that they ended; how many there were."""
+    """Mark at most 100 runs whose watcher died (the lease expired) as ended; returns how many."""
     count = 0
     lost = JobRun.objects.filter(finished_at=None, status__in=JobRun.RUNNING, lease_until__lt=timezone.now())
     for run in list(lost[:100]):

@@ -1,6 +1,6 @@
-"""Runs one job after the other: starts the supervisor of each, renews its lease, and notes how it ended.
+"""Runs jobs one after the other: starts a supervisor for each, renews the lease, and stores how it ended.
 
-The supervisor reads a pipe whose other end is here: if this process dies, however it does, the job is ended.
+The supervisor reads a pipe whose other end is here: if this process dies in any way, the supervisor ends the job.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from metalake.request_target import in_url
 log = logging.getLogger(__name__)
 
 BEAT = 3.0  # seconds
-GRACE = 5.0  # seconds that a job has to end once it is asked to
-PARTING = 15.0  # seconds that a supervisor has to end once its input is closed
+GRACE = 5.0  # seconds between SIGTERM and SIGKILL
+PARTING = 15.0  # seconds for a supervisor to exit once its input is closed
 NICENESS = 5
 MARK = "METALAKE_RUN"
 REASONS = {
@@ -48,7 +48,7 @@ _lock = threading.Lock()
 
 
 def work() -> int:
-    """Run the runs that wait, as far as there is a place for them in this process; how many."""
+    """Execute queued runs, unless all METALAKE_JOBS slots of this process are busy; returns how many."""
     count = 0
     with _place() as is_free:
         while is_free and (run := run_rows.take()):
@@ -75,7 +75,7 @@ def folder_of(run_id: int) -> Path:
 
 
 def execute(run: JobRun) -> None:
-    """Run it to its end. What it may not do, or cannot, is noted in the run and not raised."""
+    """Execute a run to its end. Failures are stored in the run, not raised."""
     folder = folder_of(run.pk)
     try:
         _execute(run, folder)
@@ -155,10 +155,10 @@ class Watched:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # it is dead, which its output says
+            pass  # it died, which its output shows
 
     def watch(self) -> None:
-        """Until it ended. Raises TakenOver once the run is another's, also by its lease."""
+        """Watch until the run ends. Raises TakenOver if another process has it, or if its lease expired."""
         assert self.process.stdout is not None
         output, rest = self.process.stdout.fileno(), b""
         beat_at = 0.0
@@ -196,7 +196,7 @@ class Watched:
             self.stored = output.total
 
     def output(self) -> Output | None:
-        """What it wrote so far; None before it wrote anything."""
+        """The output so far; None before there is any."""
         try:
             sizes, _, content = self.log.read_bytes().partition(b"\n")
         except FileNotFoundError:
@@ -205,7 +205,7 @@ class Watched:
         return Output(content[:head], content[head : head + tail], total)
 
     def end(self) -> None:
-        """End the supervisor, and the job with it."""
+        """Stop the supervisor, and the job with it."""
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             try:
@@ -219,7 +219,7 @@ class Watched:
             self.process.wait()
 
     def note(self) -> None:
-        """Note how it ended."""
+        """Store how the run ended."""
         status, error = JobRun.Status.FAILED, ""
         code, reason = self.report.get("ended"), self.report.get("reason")
         if "failed" in self.report:
@@ -236,7 +236,7 @@ class Watched:
         self._finish(status, code, error)
 
     def _finish(self, status: str, code: int | None, error: str) -> None:
-        """Write it down, though the database may be away for a while."""
+        """Store it, retrying for up to LEASE while the database is down."""
         until = time.monotonic() + run_rows.LEASE.total_seconds()
         while True:
             try:
@@ -250,7 +250,7 @@ class Watched:
 
 
 def _of_run(run: JobRun, secrets: Secrets) -> dict[str, str]:
-    """What a job is told of the server and of itself."""
+    """The environment variables that describe the server and the run to the job."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.METALAKE_HOST, settings.METALAKE_HOST)  # noqa: S104
     url = settings.METALAKE_JOB_URL or f"http://{in_url(host)}:{settings.METALAKE_PORT}"
     own = {"METALAKE_URL": url, "METALAKE_METALAKE": run.metalake.name, "METALAKE_TOKEN": secrets.own}

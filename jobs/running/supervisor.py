@@ -1,9 +1,9 @@
-"""The program that starts a job's process and outlives none of it: `python -I -S supervisor.py`, with a pipe as input.
+"""Starts a job's process and leaves none behind: run as `python -I -S supervisor.py`, with a pipe as standard input.
 
-The first line of the input is what to start, as JSON; a line `cancel` ends it, and so does the end of the input, which
-is the death of the process that watches. It adopts what the job's processes leave behind (prctl(2),
-PR_SET_CHILD_SUBREAPER), and the job's first process dies with it (PR_SET_PDEATHSIG). Its output is lines of JSON.
-Nothing but the standard library is loaded, and nothing of the server is inherited.
+The first input line is the job as JSON; a line `cancel` ends it, and so does the end of the input, which means that the
+watching process died. It is the subreaper of the job's orphans (prctl(2), PR_SET_CHILD_SUBREAPER), and the job's first
+process dies with it (PR_SET_PDEATHSIG). Its output is JSON lines. It loads only the standard library, and inherits
+nothing from the server.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MASK = b"******"
 
 
 def prctl(option: int, value: int) -> None:
-    """Ask the kernel, where it is Linux."""
+    """Call prctl(2) on Linux; elsewhere do nothing."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 class Log:
-    """The beginning and the end of what is written, in memory and in one file, with secrets masked."""
+    """The head and the tail of the output, in memory and in one file, with secrets masked."""
 
     def __init__(self, path: str, limit: int, secrets: list[str]) -> None:
         self.path = path
@@ -59,7 +59,7 @@ class Log:
         self.is_stored = False
 
     def _begun(self, text: bytes) -> int:
-        """The number of bytes at the end of the text with which a secret may begin."""
+        """The length in bytes of the longest suffix of the text that may be the beginning of a secret."""
         return max(
             (
                 size
@@ -71,7 +71,7 @@ class Log:
         )
 
     def store(self) -> None:
-        """Replace the file; a full disk loses the newest lines and ends nothing."""
+        """Replace the file atomically; a full disk loses the newest lines, but does not stop the job."""
         if self.is_stored:
             return
         tail = bytes(self.tail[-self.tail_size :])
@@ -86,7 +86,7 @@ class Log:
 
 
 class Job:
-    """One process with all that it starts."""
+    """A job's first process with all its descendants."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.asked = asked
@@ -115,7 +115,7 @@ class Job:
         os.nice(self.asked["niceness"])
 
     def watch(self) -> None:
-        """Until its first process has ended, and all others with it."""
+        """Watch until the first process has ended, then kill all others."""
         with selectors.DefaultSelector() as ready:
             ready.register(self.output, selectors.EVENT_READ)
             ready.register(INPUT, selectors.EVENT_READ)
@@ -135,13 +135,13 @@ class Job:
 
     def _hear(self) -> None:
         line = os.read(INPUT, 4096)
-        if not line:  # whoever watched is dead
+        if not line:  # the watcher died
             self.end_all()
             os._exit(1)
         self._stop("cancelled")
 
     def _read(self) -> bool:
-        """Whether more may come."""
+        """Read a chunk of output; whether more may come."""
         try:
             written = os.read(self.output, 1 << 16)
         except BlockingIOError:
@@ -164,7 +164,7 @@ class Job:
             self.log.store()
 
     def _stop(self, reason: str, grace: float | None = None) -> None:
-        """Ask it to end, and end it after a grace; only the first reason counts."""
+        """Send SIGTERM, and kill it after a grace period in seconds; only the first reason counts."""
         if self.reason:
             return
         self.reason = reason
@@ -186,7 +186,7 @@ class Job:
                 self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
 
     def end_all(self) -> None:
-        """Kill every process below this one, until there is none."""
+        """Kill all descendants, until there are none (at most 200 rounds)."""
         for _ in range(200):
             below = descendants()
             if not below:
@@ -201,7 +201,7 @@ class Job:
 
 
 def descendants() -> list[int]:
-    """The processes below this one, as the kernel knows them now."""
+    """The ids of this process's descendants, from /proc."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
@@ -220,7 +220,7 @@ def descendants() -> list[int]:
 
 
 def memory_of(pid: int) -> int:
-    """The bytes that a process has in memory."""
+    """A process's resident memory in bytes."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE

@@ -1,4 +1,4 @@
-"""What becomes of runs, their tokens and schedules once somebody leaves a metalake, or templates are dropped."""
+"""Clean-up of runs, their tokens and schedules when a user leaves a metalake, or templates are dropped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def end_tokens(ids: Iterable[int | None]) -> None:
 
 
 def follow(events: list[Event]) -> None:
-    """End the runs of members who are removed, in the transaction that removes them: their tokens first."""
+    """Cancel the runs of removed members, in the transaction that removes them, after revoking the runs' tokens."""
     for event in events:
         if event.name == "user.removed" and event.metalake_id is not None:
             live = JobRun.objects.filter(metalake_id=event.metalake_id, user_id=event.object_id, status__in=JobRun.LIVE)
@@ -32,7 +32,7 @@ def follow(events: list[Event]) -> None:
 
 
 def end_runs_below(ids: QuerySet) -> None:
-    """Revoke the tokens of runs in a metalake that is dropped: whoever watches one ends its process."""
+    """Revoke the tokens of runs in metalakes to be dropped; the watcher of each run ends its process."""
     live = JobRun.objects.filter(metalake_id__in=ids, status__in=JobRun.LIVE)
     end_tokens(_tokens_of(live))
 
@@ -42,7 +42,7 @@ def _tokens_of(runs: QuerySet[JobRun]) -> list[int | None]:
 
 
 def hand_over_schedules(metalake_id: int, given: tuple[int | None, int | None], to: object) -> None:
-    """Disable the schedules of somebody who leaves: nobody else's rights are used without being asked."""
+    """Disable a leaving user's schedules: nobody else's rights are used without consent."""
     user_id, _ = given
     if user_id is not None:
         rows = Schedule.objects.filter(metalake_id=metalake_id, user_id=user_id)

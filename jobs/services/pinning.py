@@ -1,6 +1,6 @@
-"""A schedule is pinned to what its template says, so that whoever alters a template does not act as others.
+"""Pins a schedule to its template's content, so that nobody can act as its owner by altering the template.
 
-It stops once the template runs something else than its owner knew when they made or last enabled it.
+It stops once the template differs from what its owner saw when creating or last enabling the schedule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TASK = "metalake.scheduled_job"
 
 
 class Altered(Conflict):
-    """The template of a schedule is not what its owner knows."""
+    """A schedule's template differs from the version that its owner knows."""
 
     def __init__(self, row: JobTemplate, known: Mapping[str, Any]) -> None:
         what = ", ".join(changed_fields(known, row.content))
@@ -35,15 +35,15 @@ class Altered(Conflict):
 
 
 def require_same(schedule: Schedule, row: JobTemplate | None) -> None:
-    """Raise Altered for a template that is not what the schedule's owner knows; one that is built in has no row."""
+    """Raise Altered if the template differs from the version that the schedule's owner knows; built-ins have no row."""
     if row is not None and (row.pk != schedule.template_id or changed_fields(schedule.content or {}, row.content)):
         raise Altered(row, schedule.content or {})
 
 
 def follow(actor: Actor, row: JobTemplate, before: Mapping[str, Any]) -> None:
-    """Stop the schedules of others for a template that the actor alters, in the caller's transaction.
+    """Stop other users' schedules of a template that the actor alters, in the caller's transaction.
 
-    Those of the actor, who knows what it says, go on with it; but not by the token of a run, which would outlive it so.
+    The actor's own, as they know the change, are re-pinned to it; not with a run's token, which would outlive its run.
     """
     if not changed_fields(before, row.content):
         return
@@ -71,6 +71,6 @@ def clocks_of(ids: Iterable[int]) -> QuerySet[PeriodicTask]:
 
 
 def stop_clocks(ids: Iterable[int]) -> None:
-    """Delete the clocks of these schedules, in the caller's transaction."""
+    """Delete these schedules' clocks (django-celery-beat rows), in the caller's transaction."""
     clocks_of(ids).delete()
     PeriodicTasks.update_changed()

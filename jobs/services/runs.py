@@ -1,4 +1,4 @@
-"""Runs of templates: started with the rights of whoever starts them, and seen by them and by the metalake's owner."""
+"""Runs of templates: they act with the rights of whoever starts them; that user and the metalake's owner see them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SORTED_BY = {"queuedAt": "queued_at", "startedAt": "started_at", "finishedAt": "
 
 @dataclass(frozen=True)
 class Choice:
-    """Which runs a list has: those of a template, and those that were queued, started or finished since."""
+    """Filters and order of a list of runs: by template, and by when they were queued, started or finished."""
 
     template: str | None = None
     queued_after: datetime | None = None
@@ -50,7 +50,7 @@ class Choice:
     ascending: bool = False
 
     def of(self, rows: QuerySet[JobRun]) -> QuerySet[JobRun]:
-        """The newest come first, and what has not happened last."""
+        """The matching runs, newest first by default; nulls come last."""
         since = {
             "queued_at__gte": self.queued_after,
             "started_at__gte": self.started_after,
@@ -65,10 +65,10 @@ class Choice:
 def start(
     actor: Actor, metalake: str, template: str, conf: Mapping[str, str], schedule: Schedule | None = None
 ) -> JobRun:
-    """Queue a run, which a worker or a thread of the server takes up.
+    """Queue a run, which a worker or a server thread picks up.
 
-    Takes RUN_JOB, and USE_JOB_TEMPLATE on the template. Raises Invalid for values that do not fit, Unsupported where
-    this server cannot run it, and Altered if the template is not what the owner of the schedule knows.
+    Requires RUN_JOB, and USE_JOB_TEMPLATE on the template. Raises Invalid for unsuitable values, Unsupported if this
+    server cannot run it, and Altered if the template differs from what the schedule's owner knows.
     """
     require_person(actor, "starts no other runs")
     return write_to(actor, to_run(metalake, template, TEMPLATE), _start, template, conf, schedule)
@@ -100,7 +100,7 @@ def _start(write: Write, template: str, conf: Mapping[str, str], schedule: Sched
 
 
 def to_run(metalake: str, template: str, kind: str) -> Target:
-    """The metalake, in which a template is run, with the template; `kind` is what a conflict is about."""
+    """The write target for running a template: locks the metalake and the template; `kind` is that of conflicts."""
     check = partial(_require_run, template=template)
     return Target(Address(metalake=metalake), operations.LOAD_METALAKE, Lock.HANGS, check=check, kind=kind)
 
@@ -108,7 +108,7 @@ def to_run(metalake: str, template: str, kind: str) -> Target:
 def _require_run(actor: Actor, top: Located, *, template: str) -> Locks:
     policy.require(actor, operations.RUN_JOB, top)
     located = load_template(actor, top.name, template).located
-    return [(located, Lock.HANGS)] if located else []  # none if it is built in
+    return [(located, Lock.HANGS)] if located else []  # a built-in one has no row
 
 
 def _require_room(actor: Actor, top: Located) -> None:
@@ -119,18 +119,18 @@ def _require_room(actor: Actor, top: Located) -> None:
 
 
 def require_runnable(template: Template, conf: Mapping[str, str]) -> None:
-    """Raise Invalid unless the values fit the template, Unsupported where this server cannot run it."""
+    """Raise Invalid unless the values suit the template, Unsupported if this server cannot run it."""
     if "token" not in settings.METALAKE_AUTHENTICATORS:
         raise Unsupported("Jobs act by tokens: METALAKE_AUTHENTICATORS has to name token.", kind=TEMPLATE)
     try:
         command_of(template, conf, 0, "/")
     except Unsupported:
-        if not settings.METALAKE_BROKER_URL:  # else a worker, which may have what this server lacks
+        if not settings.METALAKE_BROKER_URL:  # a worker may have what this server lacks
             raise
 
 
 def command_of(template: Template, conf: Mapping[str, str], run_id: int, folder: str) -> commands.Command:
-    """The command of a run in its folder. Raises Invalid, Unsupported."""
+    """A run's command, in its working folder. Raises Invalid, Unsupported."""
     if template.built_in:
         filled = fill(template.content, template.built_in.with_defaults(conf))
         return commands.of_built_in(template.built_in, filled, run_id, folder)
@@ -168,7 +168,7 @@ def _seen(actor: Actor, top: Located, run_id: str) -> JobRun:
 
 
 def cancel(actor: Actor, metalake: str, run_id: str) -> JobRun:
-    """Cancel a run: at once if nothing of it has started, else its process is ended. One that has ended stays."""
+    """Cancel a run: at once if it is queued, else its watcher ends the process. No effect on one that has ended."""
     check = partial(_require_seen, run_id=run_id)
     top = Target(Address(metalake=metalake), operations.LOAD_METALAKE, Lock.HANGS, check=check, kind=Kind.JOB)
     return write_to(actor, top, _cancel, run_id)
@@ -185,20 +185,20 @@ def _cancel(write: Write, run_id: str) -> JobRun:
 
 
 def cancel_rows(actor: Any, rows: QuerySet[JobRun]) -> None:
-    """Cancel those of these runs that have not ended, in the caller's transaction."""
+    """Cancel these runs, except those that have ended, in the caller's transaction."""
     now = timezone.now()
     who = {"last_modifier": actor.name, "last_modified_time": now}
     for run in rows.filter(status__in=(JobRun.Status.QUEUED, JobRun.Status.STARTED)).select_for_update():
         mine = JobRun.objects.filter(pk=run.pk)
         queued = mine.filter(status=JobRun.Status.QUEUED)
-        # Of a run that another process starts just now, the first update matches nothing, and the second one does.
+        # If another process starts the run concurrently, the first update matches nothing, and the second does.
         if not queued.update(status=JobRun.Status.CANCELLED, finished_at=now, **who):
             mine.filter(status=JobRun.Status.STARTED).update(status=JobRun.Status.CANCELLING, **who)
         record(run_event(actor, run, "job.cancelled", template=run.template_name))
 
 
 def progress(actor: Actor, metalake: str, run_id: str, done: int, total: int | None, stage: str | None) -> JobRun:
-    """Note how far a run is; it says so itself, with its token. Raises Invalid once it has ended."""
+    """Store a run's progress, which it reports with its own token. Raises Forbidden, Invalid once it has ended."""
     run = load_run(actor, metalake, run_id)
     if run.user_id != actor.id:
         raise Forbidden(f"{actor.name} may not write the progress of job {run.pk}: the run does.", kind=Kind.JOB)
@@ -211,7 +211,7 @@ def progress(actor: Actor, metalake: str, run_id: str, done: int, total: int | N
 
 
 def speed(run: JobRun) -> tuple[float | None, int | None]:
-    """What is done in a second, and the expected seconds until the end; None if unknown."""
+    """Units done per second, and the estimated seconds left; None if unknown."""
     if run.done is None or run.started_at is None or run.progressed_at is None:
         return None, None
     seconds = (run.progressed_at - run.started_at).total_seconds()
@@ -223,7 +223,7 @@ def speed(run: JobRun) -> tuple[float | None, int | None]:
 
 @dataclass(frozen=True)
 class LogPart:
-    """Bytes of a log from `offset` on, of `total` in all; `left_out` of them are not stored."""
+    """Bytes of a log from `offset` on, of `total` bytes; the `left_out` bytes in its middle are not stored."""
 
     content: bytes
     offset: int
@@ -232,7 +232,7 @@ class LogPart:
 
 
 def read_log(actor: Actor, metalake: str, run_id: str, offset: int = 0, limit: int = LOG_PAGE) -> LogPart:
-    """A part of a run's log; an offset in what is left out leads to what follows it."""
+    """At most `limit` bytes of a run's log; an offset in the gap is moved to its end."""
     run = load_run(actor, metalake, run_id)
     log = RunLog.objects.filter(run_id=run.pk).first()
     if log is None:
@@ -241,7 +241,7 @@ def read_log(actor: Actor, metalake: str, run_id: str, offset: int = 0, limit: i
 
 
 def part_of(head: bytes, tail: bytes, total: int, offset: int, limit: int) -> LogPart:
-    begins = total - len(tail)  # of the tail, in all that was written
+    begins = total - len(tail)  # offset of the tail in the whole output
     left_out = begins - len(head)
     if offset < len(head):
         return LogPart(head[offset : offset + limit], offset, total, left_out)

@@ -1,7 +1,7 @@
-"""Schedules: each starts runs of one template as its owner, with the rights that the owner has then, less what groups
-that their token claimed denied them when they made it.
+"""Schedules: each starts runs of one template as its owner, with the owner's rights at that time. Groups that the
+owner's token claimed when they created or enabled the schedule count only with their DENYs.
 
-A row of django-celery-beat is the clock of each. With a broker celery beat reads it, else the server's own rounds do.
+Each has a django-celery-beat row as its clock, read by celery beat if there is a broker, else in the server's rounds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NOT_ENDED = "The run before has not ended."
 
 @dataclass(frozen=True)
 class When:
-    """By `cron` (five fields, UTC) or `every` so many seconds; from `starts_at` on, until before `ends_at`."""
+    """By `cron` (five fields, UTC) or `every` so many seconds; from `starts_at` on, and before `ends_at`."""
 
     cron: str | None = None
     every: int | None = None
@@ -54,14 +54,14 @@ class When:
     ends_at: datetime | None = None
 
     def check(self) -> None:
-        """Raise Invalid for what never fires, and for what is no time."""
+        """Raise Invalid for a schedule that is malformed or never fires."""
         if (self.cron is None) == (self.every is None):
             raise Invalid("Give cron, or every with a number of seconds: one of the two.", kind=KIND)
         if self.next_after(max(self.starts_at or timezone.now(), timezone.now())) is None:
             raise Invalid("This schedule never fires: it ends before its first time.", kind=KIND)
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first time after a moment; None if there is none. Raises Invalid for a cron that is none."""
+        """The first firing after a moment; None if there is none. Raises Invalid for a malformed cron."""
         if self.cron is not None:
             fields = _fields(self.cron)
             try:
@@ -87,7 +87,7 @@ def when_of(row: Schedule) -> When:
 
 
 def next_at(row: Schedule) -> datetime | None:
-    """When it starts its next run; None if it never does."""
+    """When the schedule starts its next run; None if it never does."""
     if not row.enabled:
         return None
     clock = clocks_of([row.pk]).first()
@@ -127,7 +127,7 @@ def create(
     *,
     enabled: bool = True,
 ) -> Schedule:
-    """Takes what starting such a run takes. Raises Invalid for values that do not fit, and for what never fires."""
+    """Requires what starting such a run requires. Raises Invalid for unsuitable values or times, AlreadyExists."""
     require_person(actor, "makes no schedules")
     check_strict(name, KIND)
     return write_to(actor, runs.to_run(metalake, template, KIND), _create, name, template, conf, when, enabled)
@@ -160,7 +160,7 @@ def _create(write: Write, name: str, template: str, conf: Mapping[str, str], whe
 
 
 def set_enabled(actor: Actor, metalake: str, name: str, enabled: bool) -> Schedule:
-    """Stop it, or let it start runs: the latter only by its owner, whose rights it uses, as the template is now."""
+    """Disable or enable a schedule. Only its owner, whose rights it uses, may enable it; this pins the template."""
     if enabled:
         require_person(actor, "enables no schedules")
     return write_to(actor, _inside(metalake, check=partial(_require_seen, name=name)), _set_enabled, name, enabled)
@@ -190,7 +190,7 @@ def _set_enabled(write: Write, name: str, enabled: bool) -> Schedule:
 
 
 def _as_of_now(actor: Actor, metalake: str, row: Schedule) -> dict[str, Any]:
-    """What a schedule takes over when it is enabled. Raises NotFound for a template that its owner may not load now."""
+    """The fields to update when a schedule is enabled. Raises NotFound if its owner may no longer load the template."""
     template = load_template(actor, metalake, row.template.name if row.template else row.template_name).row
     return {
         "content": template and template.content,
@@ -200,16 +200,16 @@ def _as_of_now(actor: Actor, metalake: str, row: Schedule) -> dict[str, Any]:
 
 
 def _standing(actor: Actor, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What runs keep of the request of a schedule's owner: the roles that it named, and the DENYs of claimed groups.
+    """What runs keep of the owner's request: the active roles, and the claimed groups as denying ones.
 
-    Whether the groups would be claimed later is not known then: so their ALLOWs are not used, and their DENYs stay.
+    Whether a later token would still claim the groups is unknown, so their ALLOWs are dropped and their DENYs stay.
     """
     denying = sorted({*(before or {}).get("denying", ()), *actor.claimed, *actor.denying})
     return {"denying": denying, "active": None if actor.active is None else sorted(actor.active)}
 
 
 def template_changes(actor: Actor, metalake: str, row: Schedule) -> list[dict[str, Any]]:
-    """What the template says and its owner did not know when they made or enabled it, for who may load the template."""
+    """Changes of the template since the owner created or enabled the schedule; empty if the actor may not load it."""
     if row.template is None or not (fields := changed_fields(row.content or {}, row.template.content)):
         return []
     try:
@@ -258,10 +258,10 @@ def _wind(row: Schedule, metalake: str) -> None:
 
 
 def begin(schedule_id: int) -> JobRun | None:
-    """Start a run of a schedule that is due; None if it starts none, for a reason that is noted."""
+    """Start a run of a due schedule; None if it starts none. Refusals are stored in `last_failure`, not raised."""
     row = Schedule.objects.select_related("user", "metalake", "template").filter(pk=schedule_id).first()
     if row is None:
-        stop_clocks([schedule_id])  # it was dropped with its template or metalake
+        stop_clocks([schedule_id])  # dropped with its template or metalake
         return None
     now = timezone.now()
     if not row.enabled or (row.starts_at and now < row.starts_at) or (row.ends_at and now >= row.ends_at):
@@ -287,5 +287,5 @@ def begin(schedule_id: int) -> JobRun | None:
 
 
 def begin_due() -> int:
-    """Start the runs that are due, unless celery beat does it; how many clocks rang."""
+    """Start the runs that are due, unless celery beat does; returns how many clocks fired."""
     return beat_schedules.run_due(TASK, begin)

@@ -1,7 +1,7 @@
-"""The system catalog of a metalake: where its jobs write their results, and the principal that writes there.
+"""A metalake's system catalog, to which its jobs write their results, and the principal that writes there.
 
-Its tables are governed like any other's. The principal is a member without a password, whose tokens are those of runs
-(jobs.running.run_rows); its role says all that it may do. See docs/decisions/system-catalog.md.
+Its tables are governed like any others. The principal is a service account without a password, whose only tokens are
+those of runs (jobs.running.run_rows); its role has all its privileges. See docs/decisions/system-catalog.md.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ MOST_READERS = 1_000
 
 @dataclass(frozen=True)
 class System:
-    """What there is, what this call made of it, and the members who may read the tables, by schema.
+    """What this call created, and the members who may read the tables, by schema.
 
-    `more_readers`: there are more than MOST_READERS of a schema, and the first are named.
+    With `more_readers`, a schema has more than MOST_READERS, and only the first are named.
     """
 
     made: tuple[str, ...]
@@ -56,10 +56,10 @@ class System:
 
 
 def create(actor: Actor, metalake: str) -> System:
-    """Make the system catalog with its schemas, principal and role, or what of them is missing.
+    """Create the system catalog with its schemas, principal and role, or whichever of them is missing.
 
-    The metalake's owner alone may. Each part is a change of its own; a call that stopped half-way is made again.
-    Raises AlreadyExists where the name of the catalog, the principal or the role is another's.
+    Only the metalake's owner may. Each part is a separate transaction; after a partial failure, call it again. Raises
+    AlreadyExists if the name of the catalog, the principal or the role is taken.
     """
     require_person(actor, "makes no system catalog")
     top = enter(actor, metalake)
@@ -73,9 +73,9 @@ def create(actor: Actor, metalake: str) -> System:
 
 
 def principal_of(metalake_id: int) -> User:
-    """The account that writes results in a metalake.
+    """The account that writes a metalake's results.
 
-    Raises NotFound where the system catalog has not been made, Conflict where it is not the metalake owner's any more.
+    Raises NotFound if there is no system catalog, Conflict if it does not belong to the metalake's owner any more.
     """
     member = Member.objects.filter(metalake_id=metalake_id, user__username=PRINCIPAL).select_related("user").first()
     top = Metalake.objects.get(pk=metalake_id)
@@ -91,7 +91,7 @@ def principal_of(metalake_id: int) -> User:
 
 
 def check_home(actor: Actor, home: Located) -> None:
-    """Raise Forbidden if the actor would make or move something in a system catalog, and own what jobs write into."""
+    """Raise Forbidden if the actor may not create in or move into the system catalog, to own what jobs write to."""
     top = Located(nodes=home.nodes[:1])
     if home.catalog.name != CATALOG or actor.name == PRINCIPAL:
         return
@@ -106,14 +106,14 @@ def check_home(actor: Actor, home: Located) -> None:
 
 
 def _ours(metalake_id: int) -> Catalog | None:
-    """The system catalog; none by its name or properties alone, which whoever may make catalogs chooses."""
+    """The system catalog; name and properties prove nothing, since anyone who may create catalogs chooses them."""
     return Catalog.objects.filter(parent_id=metalake_id, name=CATALOG, system__isnull=False).first()
 
 
 def _of_others(metalake_id: int, owner: Party) -> list[Securable]:
-    """The system catalog, its schemas of results and what lies in these, as far as it is somebody else's.
+    """Those of the system catalog, its result schemas and their contents that have a wrong owner.
 
-    That is: not the metalake owner's nor, of what lies in the schemas, the principal's, who makes the tables.
+    The right one is the metalake's owner or, for the schemas' contents, also the principal, who creates the tables.
     """
     catalog = _ours(metalake_id)
     if catalog is None:
@@ -141,7 +141,7 @@ def _full_name(row: Securable) -> str:
 
 
 def _require_free(actor: Actor, top: Located) -> None:
-    """Raise AlreadyExists for a namesake: what is written there would be read by whoever made it."""
+    """Raise AlreadyExists if a name is taken: whoever created that object could read the results."""
     if _ours(top.id) is None and Catalog.objects.filter(parent_id=top.id, name=CATALOG).exists():
         raise AlreadyExists(
             f"Catalog {CATALOG} is one that somebody registered, so the system catalog cannot have its name: rename it "
@@ -185,9 +185,9 @@ def _mark(row: Catalog) -> None:
 
 
 def _hand_over(actor: Actor, metalake: str, top: Located) -> list[str]:
-    """Hand the catalog and its schemas to the metalake's owner, who may be a group, or another one than made them.
+    """Transfer the catalog and its schemas to the metalake's owner, who may be a group, or not their creator.
 
-    Raises Conflict for tables of others in such a schema: jobs would write into them.
+    Raises Conflict for other owners' tables in such a schema: jobs would write into them.
     """
     owner, rows = owners.get_owner(actor, metalake, Kind.METALAKE, metalake), _of_others(top.id, party_of(top.metalake))
     if leaf := next((row for row in rows if row.kind in LEAVES), None):
@@ -209,7 +209,7 @@ def _make_principal(actor: Actor, metalake: str, top: Located) -> list[str]:
         owner = owners.get_owner(actor, metalake, Kind.METALAKE, metalake)
         owners.set_owner(actor.refreshed(), metalake, Kind.ROLE, ROLE, owner.name, owner.type)
         made.append(f"role {ROLE}")
-    elif not Grant.objects.filter(group=role.group_id, content_object=_ours(top.id)).exists():  # of a catalog before it
+    elif not Grant.objects.filter(group=role.group_id, content_object=_ours(top.id)).exists():  # of a former catalog
         grants.grant_privileges(actor, metalake, ROLE, Kind.CATALOG, CATALOG, entries)
         made.append(f"grants of role {ROLE}")
     if ROLE not in people.get_user(actor.refreshed(), metalake, PRINCIPAL).roles:

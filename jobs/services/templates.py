@@ -1,7 +1,7 @@
-"""Job templates: registered by whoever may, used by whoever holds USE_JOB_TEMPLATE, changed by their owner.
+"""Job templates: used by holders of USE_JOB_TEMPLATE, changed by their owners.
 
-Templates that are built in belong to every metalake and have no rows: they are loaded by whoever holds USE_JOB_TEMPLATE
-on the metalake, and nobody changes them.
+Built-in templates exist in every metalake and have no rows: loading them requires USE_JOB_TEMPLATE on the metalake, and
+nobody can change them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KIND = Kind.JOB_TEMPLATE
 
 @dataclass(frozen=True)
 class Template:
-    """A template as doors show it; `located` and `row` are None for one that is built in."""
+    """A template as the API and the pages show it; `located` and `row` are None for a built-in one."""
 
     name: str
     job_type: str
@@ -50,7 +50,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes of a template; `job_type` is the type that `content` is of, None if it says nothing."""
+    """Changes to a template; `job_type` is the type of the new `content`, None without one."""
 
     new_name: str | None = None
     comment: str | None = None
@@ -64,7 +64,7 @@ def address_of(metalake: str, name: str) -> Address:
 
 
 def list_templates(actor: Actor, metalake: str) -> list[Template]:
-    """The templates that the actor may load, by name; those that are built in first."""
+    """The templates that the actor may load, by name, built-in ones first."""
     top = enter(actor, metalake)
     policy.require(actor, operations.listing(KIND), top)
     rows = policy.visible_leaves(actor, top, JobTemplate.objects.filter(parent_id=top.id), KIND).order_by("name")
@@ -91,7 +91,7 @@ def load_template(actor: Actor, metalake: str, name: str) -> Template:
 
 
 def _built_in(actor: Actor, top: Located, name: str) -> Template:
-    """Raises NotFound for one that is hidden or not offered."""
+    """A built-in template. Raises NotFound if it is hidden from the actor or not offered."""
     for template in built_in_templates(actor, top):
         if template.name == name:
             return template
@@ -105,7 +105,7 @@ def _of_row(row: JobTemplate, located: Located | None = None) -> Template:
 def register(
     actor: Actor, metalake: str, name: str, job_type: str, content: Mapping[str, Any], comment: str | None = None
 ) -> Template:
-    """Register a template; the actor becomes its owner. Raises Invalid for what no template can say."""
+    """Register a template; the actor becomes its owner. Raises Invalid for bad content or names, AlreadyExists."""
     top = Address(metalake=metalake)
     target = Target(top, operations.LOAD_METALAKE, Lock.HANGS, check=_require_register, makes=KIND)
     return write_to(actor, target, _register, name, job_type, content, comment)
@@ -137,7 +137,7 @@ def _register(write: Write, name: str, job_type: str, content: Mapping[str, Any]
 
 
 def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) -> Template:
-    """Change a template, by its owner. Runs go on as they were queued, and schedules of others stop."""
+    """Change a template, as its owner. Queued runs keep the old content, and other users' schedules stop."""
     renames = any(each.new_name is not None for each in changes)
     target = _to_change(actor, metalake, name, "alter_job_template", Lock.MOVES if renames else Lock.CHANGES)
     return write_to(actor, target, _alter, changes)
@@ -166,7 +166,7 @@ def _alter(write: Write, changes: Sequence[Changes]) -> Template:
 
 
 def drop(actor: Actor, metalake: str, name: str) -> bool:
-    """Drop a template with its runs; False if the actor sees none. Raises InUse while a run of it is under way."""
+    """Drop a template with its runs; False if the actor sees none. Raises InUse while any run of it has not ended."""
     try:
         write_to(actor, _to_change(actor, metalake, name, "drop_job_template", Lock.MOVES), _drop)
     except NotFound as miss:
@@ -185,12 +185,12 @@ def _drop(write: Write) -> None:
 
 
 def admit(actor: Actor, asked: str, address: Address) -> None:
-    """Raise what changing the template of an address would raise for the caller (catalogs.services.admission)."""
+    """Raise what changing the template at this address would raise (see catalogs.services.admission)."""
     _to_change(actor, address.metalake, address.leaf or "", asked).permitted(actor)
 
 
 def _to_change(actor: Actor, metalake: str, name: str, operation: str, lock: Lock = Lock.CHANGES) -> Target:
-    """The template that is to be changed. Raises Invalid for one that is built in."""
+    """The write target for changing a template. Raises Invalid for a built-in one."""
     if name.startswith(PREFIX):
         _built_in(actor, enter(actor, metalake), name)
         raise Invalid(f"Job template {name} is built in: nobody changes it.", kind=KIND)
