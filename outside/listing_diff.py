@@ -60,6 +60,7 @@ def save(run: RefreshRun, **values: object) -> None:
 
 
 def finish(run: RefreshRun, state: str, error: str, *, any_fence: bool = False) -> None:
+    """End a run, unless it has ended or, without `any_fence`, another process has it."""
     rows = RefreshRun.objects.filter(pk=run.pk) if any_fence else leases.mine(run)
     rows.filter(state=RefreshRun.State.RUNNING).update(state=state, error=error, ended_at=timezone.now())
 

@@ -52,6 +52,7 @@ def loaded(actor: Actor, table: ExternalTable, name: str) -> dict[str, Any]:
 
 
 def add(actor: Actor, table: ExternalTable, asked: IdentityPartition) -> dict[str, Any]:
+    """Add a partition; returns its JSON. Raises Forbidden for a location that the actor may not choose."""
     require_values(asked.properties, kind=PARTITION)
     definition = table.provider.partitions.draft(table.definition, asked)
     name, place = definition["name"], definition.get("location")

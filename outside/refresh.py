@@ -130,6 +130,7 @@ def runs_of(actor: Actor, metalake: str, catalog: str, limit: int = 20) -> list[
 
 
 def run_of(actor: Actor, metalake: str, catalog: str, run_id: str) -> RefreshRun:
+    """A run of a catalog. Raises NotFound, Forbidden."""
     located = find(actor, Address(metalake=metalake, catalog=catalog))
     policy.require(actor, operations.REFRESH_CATALOG, located)
     run = RefreshRun.objects.filter(in_catalog_id=located.id, pk=run_id).first() if run_id.isdecimal() else None

@@ -117,6 +117,7 @@ def _redis() -> Redis:
 
 
 def reply(key: str, answer: dict[str, Any]) -> None:
+    """Send a worker's answer, which expires after 60 seconds; a Redis failure is only logged."""
     from redis import RedisError
 
     try:

@@ -151,11 +151,13 @@ def list_runs(actor: Actor, metalake: str, choice: Choice) -> list[JobRun]:
 
 
 def visible(actor: Actor, top: Located) -> QuerySet[JobRun]:
+    """All runs for the metalake's owner, for others their own."""
     rows = JobRun.objects.filter(metalake_id=top.id)
     return rows if policy.permits(actor, operations.MANAGE_JOBS, top) else rows.filter(user_id=actor.id)
 
 
 def load_run(actor: Actor, metalake: str, run_id: str) -> JobRun:
+    """A run. Raises NotFound, also for one that the actor may not see."""
     return _seen(actor, enter(actor, metalake), run_id)
 
 

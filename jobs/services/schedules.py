@@ -102,11 +102,13 @@ def list_schedules(actor: Actor, metalake: str) -> list[Schedule]:
 
 
 def visible(actor: Actor, top: Located) -> QuerySet[Schedule]:
+    """All schedules for the metalake's owner, for others their own."""
     rows = Schedule.objects.filter(metalake_id=top.id).select_related("user", "template")
     return rows if policy.permits(actor, operations.MANAGE_JOBS, top) else rows.filter(user_id=actor.id)
 
 
 def load(actor: Actor, metalake: str, name: str) -> Schedule:
+    """A schedule. Raises NotFound, also for one that the actor may not see."""
     return _seen(actor, enter(actor, metalake), name)
 
 

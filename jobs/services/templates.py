@@ -1,4 +1,4 @@
-"""Job templates: used by holders of USE_JOB_TEMPLATE, changed by their owners.
+"""Job templates: registering takes REGISTER_JOB_TEMPLATE, using takes USE_JOB_TEMPLATE; owners change them.
 
 Built-in templates exist in every metalake and have no rows: loading them requires USE_JOB_TEMPLATE on the metalake, and
 nobody can change them.
@@ -83,6 +83,7 @@ def built_in_templates(actor: Actor, top: Located) -> list[Template]:
 
 
 def load_template(actor: Actor, metalake: str, name: str) -> Template:
+    """A template, perhaps a built-in one. Raises NotFound, Forbidden."""
     if name.startswith(PREFIX):
         return _built_in(actor, enter(actor, metalake), name)
     located = find(actor, address_of(metalake, name))
