@@ -1,4 +1,4 @@
-"""Views and their versions as operators see them; services change them."""
+"""Views and their versions in the Django admin, read-only: services change them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from views_mgmt.models import View, ViewFinding, ViewMeta, ViewRead, ViewVersion
 
 @admin.register(View)
 class ViewAdmin(CatalogObjectAdmin):
-    """Views that are Iceberg view metadata files."""
+    """Views stored as Iceberg view metadata files."""
 
     list_display = ("name", "parent", "owner", "metadata_location", "creator", "create_time")
     search_fields = (*CatalogObjectAdmin.search_fields, "uuid__exact")
@@ -20,7 +20,7 @@ class ViewAdmin(CatalogObjectAdmin):
 
 @admin.register(ViewMeta)
 class ViewMetaAdmin(ReadOnlyAdmin):
-    """Views of every store, also dropped ones."""
+    """Views of every store, including dropped ones."""
 
     list_display = ("view_name", "view_id", "schema_id", "current_version", "deleted_at")
     search_fields = ("view_name", "=view_id", "=schema_id")
@@ -28,7 +28,7 @@ class ViewMetaAdmin(ReadOnlyAdmin):
 
 @admin.register(ViewVersion)
 class ViewVersionAdmin(WithProperties):
-    """Every version of every view; SQL is shown as it was written."""
+    """Every version of every view; SQL is shown verbatim."""
 
     list_display = ("view", "version", "security_mode", "view_comment")
     fields = (
@@ -41,7 +41,7 @@ class ViewVersionAdmin(WithProperties):
 
 @admin.register(ViewRead)
 class ViewReadAdmin(ReadOnlyAdmin):
-    """What the SQL of each view reads, by names that need not be there."""
+    """What the SQL of each view reads, by name; the object need not exist."""
 
     list_display = ("view", "catalog", "schema", "name", "is_guess")
     list_select_related = ("view",)
@@ -50,7 +50,7 @@ class ViewReadAdmin(ReadOnlyAdmin):
 
 @admin.register(ViewFinding)
 class ViewFindingAdmin(ReadOnlyAdmin):
-    """What engines say of views."""
+    """Check results that engines reported for views."""
 
     list_display = ("view", "version", "engine", "is_broken", "at", "by")
     list_select_related = ("view",)

@@ -1,4 +1,4 @@
-"""What commits ask of Iceberg views: a new metadata file, to which the pointer moves (`catalogs.services.commits`)."""
+"""Iceberg view commits: how each builds the new metadata file for the pointer swap (`catalogs.services.commits`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def replacement(requirements: Sequence[Json], updates: Sequence[Json]) -> Change[ViewRecord]:
-    """A client's updates of a view, if the requirements hold."""
+    """A client's updates to a view, if its requirements hold."""
 
     def updated(current: ViewRecord) -> Json:
         check_view_requirements(list(requirements), current.metadata)
@@ -29,7 +29,7 @@ def replacement(requirements: Sequence[Json], updates: Sequence[Json]) -> Change
 
 
 def alteration(actor: Actor, plan: Plan, target: Address | None = None) -> Change[ViewRecord]:
-    """A change of the native wire, as `ViewStore.alter` makes it; it may leave out dialects."""
+    """An alteration by the native API, as in `ViewStore.alter`; it may drop dialects."""
 
     def updated(current: ViewRecord) -> Json:
         now = current.definition

@@ -1,7 +1,7 @@
 """Views and their versions. Source: the design of logical views, tables `view_meta` and `view_version_info`.
 
-The design makes names unique together with the time of the drop; here a name is unique among the views that exist, so
-that two drops in one moment cannot collide.
+The design makes names unique together with the drop time; here a name is unique among existing views, so that two
+drops at the same time cannot collide.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class View(Tabular):
 
 
 class ViewMeta(models.Model):
-    """A view of any store, with its latest version. The row stays when the view is dropped.
+    """A view of any store, with its latest version number. The row outlives a drop.
 
-    `view_id` is the id of its securable, which is never reused; `audit_info` is the native wire's audit. `engine` and
-    `format` are those of `stores.ViewRecord`; `broken` says why its present state cannot be read.
+    `view_id` is the id of its securable, never reused; `audit_info` is the native API's audit. `engine` and `format`
+    are those of `stores.ViewRecord`; `broken` says why its current state is unreadable.
     """
 
     view_id = models.BigIntegerField(primary_key=True)
@@ -40,9 +40,9 @@ class ViewMeta(models.Model):
     format = models.CharField(max_length=16)
     broken = models.TextField(blank=True)
     current_version = models.PositiveIntegerField(default=1)
-    read_version = models.PositiveIntegerField(default=0, db_default=0)  # the version whose ViewRead rows there are
-    dialects_read = models.JSONField(null=True)  # by dialect in one case, whether those are all that it reads
-    slow_version = models.PositiveIntegerField(default=0, db_default=0)  # a version that took too long to be read
+    read_version = models.PositiveIntegerField(default=0, db_default=0)  # the version that the ViewRead rows are of
+    dialects_read = models.JSONField(null=True)  # by case-folded dialect, whether they are complete
+    slow_version = models.PositiveIntegerField(default=0, db_default=0)  # a version whose analysis timed out
     latest_version = models.PositiveIntegerField(default=1)
     deleted_at = models.BigIntegerField(default=0)  # milliseconds since 1970; 0 while it exists
 
@@ -60,9 +60,9 @@ class ViewMeta(models.Model):
 
 
 class ViewVersion(models.Model):
-    """One state of a view, as Metalake wrote or met it. Never changed, and kept when the view is dropped.
+    """One state of a view, as Metalake wrote or discovered it. Immutable, and kept when the view is dropped.
 
-    `stored_as` says what it is in its own store: for Iceberg the `metadata-location` and `version-id`.
+    `stored_as` identifies it in its store: for Iceberg the `metadata-location` and `version-id`.
     """
 
     view = models.ForeignKey(ViewMeta, models.CASCADE, related_name="versions")
@@ -73,7 +73,7 @@ class ViewVersion(models.Model):
     view_comment = models.TextField(null=True)
     columns = models.JSONField()
     properties = models.JSONField()
-    security_mode = models.CharField(max_length=32, null=True)  # None where the store cannot say
+    security_mode = models.CharField(max_length=32, null=True)  # None if the store has no such field
     representations = models.JSONField()
     stored_as = models.JSONField(default=dict)
     audit_info = models.JSONField(default=dict)
@@ -101,20 +101,19 @@ class ViewVersion(models.Model):
 
     @staticmethod
     def fields_of(definition: ViewDefinition) -> dict[str, Any]:
-        """The columns of this model that a definition fills."""
+        """This model's field values for a definition."""
         parts = definition.as_json()
         comment = parts.pop("comment")
         return parts | {"view_comment": comment}
 
 
 class ViewRead(models.Model):
-    """A table or view that a view's SQL reads, by its name: it need not be there, nor be in a catalog of ours.
+    """A table or view that a view's SQL reads, by name: it need not exist, nor be in one of our catalogs.
 
-    `key` is the digest of the names in one case, by which readers of an object are looked up; `schema` is a physical
-    name. `catalog` is OWN for that of the view itself, which may be renamed. `columns` are pairs of a column of a view
-    and a column that it is made of, as far as they can be told; if a `*` names it and not the SQL, a third says of
-    which object, by its id. A guess is a second meaning that the names in the SQL may have: it is shown only if it is
-    there.
+    `key` is the digest of the case-folded names, for looking up an object's readers; `schema` is a physical name.
+    `catalog` is OWN for the view's own catalog, which may be renamed. `columns` are pairs of a view column and a source
+    column that it derives from, if known; for a column expanded from `*`, a third element is the id of the source.
+    A guess is a second interpretation of the names in the SQL, shown only if that object exists.
     """
 
     OWN = ""
@@ -139,10 +138,10 @@ class ViewRead(models.Model):
 
 
 class ViewFinding(models.Model):
-    """What an engine says of one version of a view, as a job that analysed it there delivered it.
+    """An engine's check result for one version of a view only, delivered by the job that analysed it there.
 
     `dialects` has for each one the `problems`, the `differences` from the declared columns, the names that it `reads`
-    and its `columns` with what they are made of. It says nothing of other versions.
+    and its `columns` with the columns that they derive from.
     """
 
     view = models.OneToOneField(ViewMeta, models.CASCADE, primary_key=True, related_name="finding")
@@ -153,7 +152,7 @@ class ViewFinding(models.Model):
     by = models.CharField(max_length=255)
     dialects = models.JSONField()
     is_broken = models.BooleanField()
-    unseen: Sequence[str] = ()  # dialects that are left out, since who asks may not load what they read
+    unseen: Sequence[str] = ()  # dialects withheld because the caller may not load what they read
 
     class Meta:
         db_table = "view_finding"

@@ -1,4 +1,4 @@
-"""Iceberg view metadata as states of versions."""
+"""Reads version states from Iceberg view metadata."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Json = dict[str, Any]
 
 
 def present_state(metadata: Json, location: str) -> State:
-    """The view as its metadata says. Raises Invalid or TooLarge for what Metalake stores of no view."""
+    """The current version. Raises Invalid or TooLarge for a definition that Metalake does not store."""
     return _state(metadata, location, metadata["current-version-id"])
 
 
 def states_in(metadata: Json, location: str) -> list[State]:
-    """Every version in a metadata file, oldest first and the present one last; earlier ones as far as readable.
+    """The readable versions in a metadata file, oldest first, the current one last.
 
-    Raises Invalid or TooLarge for the present one.
+    Raises Invalid or TooLarge for the current one.
     """
     return [*past_states(metadata, location), present_state(metadata, location)]
 
 
 def past_states(metadata: Json, location: str) -> Iterator[State]:
-    """The earlier versions in a metadata file that can be read, oldest first."""
+    """The readable earlier versions in a metadata file, oldest first."""
     versions = sorted(metadata["versions"], key=lambda each: (each.get("timestamp-ms") or 0, each["version-id"]))
     for version in versions:
         if version["version-id"] != metadata["current-version-id"]:

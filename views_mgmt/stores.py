@@ -1,6 +1,6 @@
-"""The stores of views as services use them, and the record that they return.
+"""The view store interface that services use, and the record that it returns.
 
-Which of them keeps a catalog's views follows from what its provider offers (docs/views.md).
+The provider's offer decides which store a catalog's views are in (docs/views.md).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from metalake.lineage import Address, Located
 from views_mgmt.models import ViewMeta
 
 Json = dict[str, Any]
-SMALL = 64 * 1024  # bytes of metadata, with its history, of which is remembered what it says
+SMALL = 64 * 1024  # bytes of metadata, with its history, up to which the parsed view is cached
 
 
 @lru_cache(maxsize=256)
 def _defined_by(content: bytes) -> ViewDefinition:
-    """The view that a metadata file describes, remembered: a view is loaded more often than changed."""
+    """The view that a metadata file defines; cached, since views are loaded more often than changed."""
     return from_iceberg_view(parse_view_metadata(content))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A change that makes the wanted view from the view as it is now; it may be called again after a lost race."""
+    """A function from the current definition to the new one; called again when a commit conflict is retried."""
 
     wanted_of: Callable[[ViewDefinition], ViewDefinition]
-    event: str = "view.altered"  # what the change is recorded as
+    event: str = "view.altered"  # the event that is recorded
 
     def __call__(self, now: ViewDefinition) -> ViewDefinition:
         return self.wanted_of(now)
@@ -47,13 +47,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class ViewRecord:
-    """A view as its store had it at one moment.
+    """A view as read from its store at one point in time.
 
-    `engine` is whose form it has (`trino`, `spark`, `flink`, `hive`, `iceberg` or `metalake`), `format` what it is
-    stored as (`iceberg`, `hive`, `glue` or `metalake`). `metadata_location` and `content`, its metadata file, are those
-    of an Iceberg view. `taken_at` is when an outside system was asked, None for a view stored here; `entry` is for
-    the view's own store. `meta` is the view's row, where its store has read it. `query_columns` are the names that the
-    SQL itself gives its columns, where its engine notes them.
+    `engine` is the engine whose view format it has (`trino`, `spark`, `flink`, `hive`, `iceberg` or `metalake`),
+    `format` the storage format (`iceberg`, `hive`, `glue` or `metalake`). `metadata_location` and `content`, the
+    metadata file, are set for Iceberg views. `taken_at` is when an outside system returned it, None for a view stored
+    here; `entry` is private to the store. `meta` is the view's row, if the store has read it. `query_columns` are the
+    column names of the SQL itself, if the engine records them.
     """
 
     view: Located
@@ -74,23 +74,23 @@ class ViewRecord:
 
     @cached_property
     def metadata(self) -> Json:
-        """The content of an Iceberg view's metadata file."""
+        """The parsed metadata file of an Iceberg view."""
         return parse_view_metadata(self.content)
 
     @cached_property
     def definition(self) -> ViewDefinition:
-        """The view; that of an Iceberg view is read from its metadata, when it is asked for."""
+        """The definition; for an Iceberg view parsed lazily from its metadata."""
         if self.defined is not None:
             return self.defined
         if len(self.content) <= SMALL:
             return _defined_by(self.content)
-        may_block()  # parsing what is larger takes milliseconds
+        may_block()  # parsing larger metadata takes milliseconds
         return from_iceberg_view(self.metadata)
 
 
 @dataclass(frozen=True)
 class ViewDraft:
-    """A creation request of the Iceberg wire: a view version, its schema, and the view's properties."""
+    """An Iceberg REST create request: a view version, its schema, and the view's properties."""
 
     schema: Json
     version: Json
@@ -109,39 +109,39 @@ class ViewDraft:
 
 
 class ViewStore(LeafStore):
-    """The views of a catalog. The caller has checked the rights; a write checks them again, in its transaction."""
+    """A catalog's views. The caller has checked permissions; a write checks them again in its transaction."""
 
-    # None in a catalog that is no Iceberg catalog: the Iceberg wire neither shows nor makes any views there.
+    # None in a catalog that is not an Iceberg catalog: Iceberg REST neither lists nor creates views there.
     pointers: ClassVar[PointerStore[ViewRecord, ViewDraft] | None]
-    # Whether a rename and other changes in one request are one change; where two stores would have to, it comes alone.
+    # Whether one request may combine a rename with other changes; not where name and definition are in two stores.
     renames_with_changes: ClassVar[bool] = False
 
     @abstractmethod
     def listing(self, actor: Actor, schema: Located, *, refresh: bool, iceberg: bool = False) -> LeafListing:
-        """Bring the rows of a schema's views up to date; with `iceberg`, views in another format are left out."""
+        """Refresh the rows of a schema's views; `iceberg` leaves out views in other formats."""
 
     @abstractmethod
     def load(self, actor: Actor, view: Located, *, refresh: bool = False, as_published: bool = False) -> ViewRecord:
-        """Load it. Raises NotFound if it is gone, Unsupported, saying what is wrong, if it cannot be read."""
+        """Load a view. Raises NotFound if it is gone, Unsupported, with the reason, if it is unreadable."""
 
     @abstractmethod
     def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
-        """Raise NotFound if it is gone from its own system or, with `iceberg`, in another format."""
+        """Raise NotFound if it is gone from its outside system or, with `iceberg`, in another format."""
 
     @abstractmethod
     def create(self, actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> ViewRecord:
-        """Make a view. Raises AlreadyExists; Invalid or Unsupported for what the store cannot hold, naming it."""
+        """Create a view. Raises AlreadyExists; Invalid or Unsupported, naming what the store cannot represent."""
 
     @abstractmethod
     def alter(
         self, actor: Actor, address: Address, view: Located, plan: Plan, *, target: Address | None = None
     ) -> ViewRecord:
-        """Change a view, and rename it to `target` if one is given, as one new version."""
+        """Alter a view, and rename it to `target` if given, as one new version."""
 
     @abstractmethod
     def rename(self, actor: Actor, source: Address, view: Located, target: Address, *, iceberg: bool) -> Located:
-        """Rename a view, or move it to another schema; the view with its new name."""
+        """Rename a view, or move it to another schema; returns it under its new name."""
 
     @abstractmethod
     def drop(self, actor: Actor, address: Address, view: Located, *, iceberg: bool) -> None:
-        """Drop a view; its versions stay."""
+        """Drop a view; its versions are kept."""

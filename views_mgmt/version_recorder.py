@@ -1,6 +1,6 @@
-"""Store the states in which views were found in their own systems, in a constant number of statements.
+"""Records view states read from outside systems, in a constant number of statements.
 
-All functions work in the caller's transaction, and ask no permission.
+All functions run in the caller's transaction and check no permissions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from views_mgmt.versions import Form, New, State
 
 
 class Noted(NamedTuple):
-    """What was found of a view: its state, or None if that was not read; `broken` says why it cannot be.
+    """A view as discovered: its state, None if it was not read; `broken` says why it is unreadable.
 
     `file` is the metadata file of an Iceberg view that was not read.
     """
@@ -34,7 +34,7 @@ class Noted(NamedTuple):
 
 
 def note_states(view: Located, states: Sequence[State], by: str, form: Form) -> None:
-    """Store the states of a view in its own system, oldest first: all if it has no version yet, else the last."""
+    """Store a view's states, oldest first: all of them if it has no version yet, else only the last."""
     if len(states) > 1 and not versions.of_view(view).exists():
         versions.add_past(view, states, by, form)
     else:
@@ -42,7 +42,7 @@ def note_states(view: Located, states: Sequence[State], by: str, form: Form) -> 
 
 
 def note(noted: Sequence[Noted], by: str) -> None:
-    """Store each state that is not the view's present version. A view that was never read has no version."""
+    """Store each state that differs from the view's current version. A view never read has no version."""
     metas = versions.locked(each.view.id for each in noted)
     present = {version.view_id: version for version in versions.present().filter(view_id__in=list(metas))}
     new, same = list[New](), list[Noted]()
@@ -60,7 +60,7 @@ def note(noted: Sequence[Noted], by: str) -> None:
 
 
 def _read_before(noted: Noted, present: ViewVersion | None) -> Noted:
-    """With the state of the present version, if that is what the metadata file says; the view may have another name."""
+    """With the current version's state if that came from the same metadata file; the view may have been renamed."""
     if noted.file is None or present is None or present.stored_as.get("metadata-location") != noted.file:
         return noted
     return noted._replace(definition=present.definition, stored_as=present.stored_as)
@@ -73,7 +73,7 @@ def _is_new(noted: Noted, meta: ViewMeta | None, present: ViewVersion | None) ->
 
 
 def _mark(noted: Sequence[Noted], metas: Mapping[int, ViewMeta]) -> None:
-    """Store whose form views have, what is wrong with them, and where they lie, where that is news."""
+    """Update the engine, format, error and location of views where they changed."""
     changed = []
     for each in noted:
         meta, has = metas[each.view.id], _has(each)

@@ -1,6 +1,6 @@
-"""The versions of views: one row for each state that Metalake wrote or met, whatever the store (docs/views.md).
+"""View versions: one row per state that Metalake wrote or discovered, whatever the store (docs/views.md).
 
-All functions work in the caller's transaction, and ask no permission.
+All functions run in the caller's transaction and check no permissions.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from metalake.statements import fetch
 from views_mgmt.models import ViewMeta, ViewVersion
 
 M = TypeVar("M", bound=Model)
-SMALL = 32 * 1024  # characters of a version that is remembered
+SMALL = 32 * 1024  # characters up to which a version is cached
 
 
 class Form(NamedTuple):
-    """Whose form a view has, and what it is stored as, as in `stores.ViewRecord`."""
+    """A view's engine and storage format, as in `stores.ViewRecord`."""
 
     engine: str
     format: str
 
 
 class State(NamedTuple):
-    """A state of a view, and what it is in its own store (`ViewVersion.stored_as`)."""
+    """A state of a view, and what identifies it in its store (`ViewVersion.stored_as`)."""
 
     definition: ViewDefinition
     stored_as: Mapping[str, Any]
@@ -49,7 +49,7 @@ OURS = Form("metalake", "metalake")
 
 
 class New(NamedTuple):
-    """The state that a view has from now on."""
+    """The new state of a view."""
 
     view: Located
     definition: ViewDefinition
@@ -64,15 +64,15 @@ def add(
     form: Form = OURS,
     stored_as: Mapping[str, Any] | None = None,
 ) -> int:
-    """Store the state that a view has from now on; its number, which is 1 for a new view.
+    """Add a version with a view's new state; returns its number, 1 for a new view.
 
-    The caller holds the view's lock. Its name and schema are taken from `view`, so a rename is told by a new version.
+    The caller holds the view's lock. Name and schema are those of `view`, so a rename adds a version.
     """
     return add_all([New(view, definition, form, stored_as or {})], by)[0]
 
 
 def add_all(states: Sequence[New], by: str) -> list[int]:
-    """As `add`, for several views, in as many statements as for one."""
+    """As `add`, for several views in the same number of statements."""
     at = timezone.now()
     known = locked(state.view.id for state in states)
     metas = [_advanced(known.get(state.view.id), state, by, at) for state in states]
@@ -96,7 +96,7 @@ def add_all(states: Sequence[New], by: str) -> list[int]:
 
 
 def locked(ids: Iterable[int]) -> dict[int, ViewMeta]:
-    """The rows of those of these views that have one, by id, for update."""
+    """The existing rows of these views, by id, SELECT FOR UPDATE."""
     return {meta.pk: meta for meta in ViewMeta.objects.select_for_update().filter(pk__in=list(ids)).order_by("pk")}
 
 
@@ -107,7 +107,7 @@ _OF_A_STATE = (
 
 
 def _advanced(meta: ViewMeta | None, state: New, by: str, at: datetime) -> ViewMeta:
-    """A view's row with one more version, not yet saved."""
+    """A view's row with its version number advanced, not yet saved."""
     now = moment_text(at)
     if meta is None:
         meta = ViewMeta(pk=state.view.id, audit_info={"creator": by, "createTime": now}, latest_version=1)
@@ -121,15 +121,15 @@ def _advanced(meta: ViewMeta | None, state: New, by: str, at: datetime) -> ViewM
 
 
 def _comment(states: Sequence[New], **changed: Any) -> None:
-    """Repeat the views' comments in their own rows, where levels of a tree show them."""
+    """Copy the views' comments into their securable rows, which tree listings show."""
     rows = [Securable(pk=state.view.id, comment=state.definition.comment, **changed) for state in states]
     Securable.objects.bulk_update(rows, ["comment", *changed])
 
 
 def add_past(view: Located, states: Sequence[State], by: str, form: Form) -> None:
-    """Store the states that a view had before Metalake met it, oldest first, and as the last one its present state.
+    """Import the history of a discovered view: its earlier states, oldest first, and its current one last.
 
-    The view has no version here, and the caller holds its schema's lock.
+    The view has no version yet, and the caller holds its schema's lock.
     """
     now = moment_text(timezone.now())
     audit = {"creator": by, "createTime": now}
@@ -154,19 +154,19 @@ def add_past(view: Located, states: Sequence[State], by: str, form: Form) -> Non
 
 
 def place_of(view: Located) -> dict[str, int]:
-    """The columns that say where a view lies, of its row and its versions."""
+    """The parent id columns of a view's row and versions."""
     return {"metalake_id": view.metalake.id, "catalog_id": view.catalog.id, "schema_id": view.above().id}
 
 
 def never_read(ids: QuerySet) -> list[ViewVersion]:
-    """Those of these views of which no state was ever read, each as version 0, which has nothing; not stored."""
+    """The views among these that were never read, each as an unsaved, empty version 0."""
     nothing = ViewVersion.fields_of(ViewDefinition(representations=()))
     metas = ViewMeta.objects.filter(pk__in=ids, deleted_at=0, current_version=0)
     return [ViewVersion(view=meta, version=0, **nothing) for meta in metas]
 
 
 def meta_of(view: Located) -> ViewMeta:
-    """The view's row, with its audit and the number of its version. Raises NotFound."""
+    """The view's row, with its audit and version number. Raises NotFound."""
     rows = fetch(_statement(_META), [view.id])
     if not rows:
         raise view.missing()
@@ -174,10 +174,10 @@ def meta_of(view: Located) -> ViewMeta:
 
 
 def definition_of(meta: ViewMeta) -> ViewDefinition:
-    """What a view's present version says; a small one is remembered, since versions never change.
+    """The definition of a view's current version; small ones are cached, since versions are immutable.
 
-    Not for use in a transaction, whose own versions may be taken back. Raises BeginAgain in a thread for short reads if
-    it is not remembered.
+    Not for use in a transaction, whose own versions may be rolled back. Raises BeginAgain in a thread for short reads
+    on a cache miss.
     """
     try:
         return _small_definition(meta.pk, meta.current_version)
@@ -186,7 +186,7 @@ def definition_of(meta: ViewMeta) -> ViewDefinition:
 
 
 class _Large(Exception):
-    """Raised so that a version is not remembered."""
+    """Raised to keep a large version out of the cache."""
 
     def __init__(self, definition: ViewDefinition) -> None:
         self.definition = definition
@@ -203,12 +203,12 @@ def _small_definition(view_id: int, number: int) -> ViewDefinition:
 
 
 def present() -> QuerySet[ViewVersion]:
-    """The present version of each view that exists."""
+    """The current version of each existing view."""
     return ViewVersion.objects.select_related("view").filter(view__deleted_at=0, version=F("view__current_version"))
 
 
 def current(view: Located) -> ViewVersion:
-    """The view's present version with its row, in one statement. Raises NotFound."""
+    """The view's current version with its row, in one statement. Raises NotFound."""
     rows = fetch(_statement(_CURRENT), [view.id])
     if not rows:
         raise view.missing()
@@ -229,7 +229,7 @@ _CURRENT = (
 
 @cache
 def _statement(text: str) -> str:
-    """With all columns: to have it made for each load takes longer than all else of the load."""
+    """With all columns filled in; cached, since formatting takes longer than the rest of a load."""
     models: dict[str, type[Model]] = {"version": ViewVersion, "meta": ViewMeta}
     columns = {
         table: ", ".join(f'{table}."{field.column}"' for field in model._meta.concrete_fields)
@@ -239,7 +239,7 @@ def _statement(text: str) -> str:
 
 
 def _read(model: type[M], values: Sequence[Any]) -> M:
-    """An object of a model from the values of all its columns."""
+    """A model instance from a row of all its columns."""
     fields = model._meta.concrete_fields
     parsed = [
         json.loads(value) if isinstance(field, JSONField) and value is not None else value
@@ -249,7 +249,7 @@ def _read(model: type[M], values: Sequence[Any]) -> M:
 
 
 def of_view(view: Located) -> QuerySet[ViewVersion]:
-    """All versions of a view, the latest first."""
+    """All versions of a view, latest first."""
     return ViewVersion.objects.filter(view_id=view.id).order_by("-version")
 
 
@@ -259,7 +259,7 @@ def latest_number(view: Located) -> int:
 
 
 def is_stored_at(view: Located, location: str) -> bool:
-    """Whether the view's present version is what this metadata file says."""
+    """Whether the view's current version came from this metadata file."""
     return present().filter(view_id=view.id, **{"stored_as__metadata-location": location}).exists()
 
 
@@ -272,7 +272,7 @@ def at(view: Located, number: int) -> ViewVersion:
 
 
 def forget(securable_ids: QuerySet) -> None:
-    """Mark the views among these as dropped, with their versions; called before their securables are deleted."""
+    """Mark the views among these and their versions as dropped; called before their securables are deleted."""
     now = time.time_ns() // 1_000_000
     ViewVersion.objects.filter(view_id__in=securable_ids, deleted_at=0).update(deleted_at=now)
     ViewMeta.objects.filter(pk__in=securable_ids, deleted_at=0).update(deleted_at=now)

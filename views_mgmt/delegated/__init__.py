@@ -1,1 +1,1 @@
-"""The delegated store: views that are Iceberg view metadata files, to which our rows point."""
+"""The delegated store: Iceberg view metadata files that our rows point to."""

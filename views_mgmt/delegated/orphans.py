@@ -1,6 +1,6 @@
-"""Iceberg views that ran with the rights of an owner who was removed: their callers' rights count from then on.
+"""Turns Iceberg DEFINER views whose owner was removed into INVOKER views.
 
-Only a metadata file says so, which is no part of the transaction that removes the owner: it is written after that.
+The mode is in a metadata file, which cannot be written in the transaction that removes the owner: it follows later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from views_mgmt.stores import ViewRecord
 
 
 def note(securable_ids: Sequence[int]) -> None:
-    """Have the DEFINER views among these made views of their invokers, after the transaction."""
+    """Queue the DEFINER views among these to become INVOKER views after the transaction."""
     rows = list(View.objects.filter(pk__in=definer.definers(securable_ids)).order_by("pk"))
     for row in rows:
         shared_folders.mark(row.metadata_location or "")
@@ -41,7 +41,7 @@ def note(securable_ids: Sequence[int]) -> None:
 
 
 def become_invoker(payload: dict[str, Any]) -> None:
-    """Take out of a view's metadata as whom Trino runs it, by a new version. Safe to run again.
+    """Remove Trino's run-as owner from a view's metadata, as a new version. Idempotent.
 
     Raises NotHere if this process cannot reach the files' folder or open the catalog's secrets.
     """
@@ -53,7 +53,7 @@ def become_invoker(payload: dict[str, Any]) -> None:
 
 
 def _is_done(view: Located) -> bool:
-    """Make the new state the view's; False if another commit came first."""
+    """Commit the new state; False if another commit won the race."""
     if reason := vault.lacks_key_of(view.catalog.id):
         raise NotHere(reason)
     files, current = files_of(view), DelegatedPointers().current(system_actor(), view)

@@ -1,4 +1,4 @@
-"""Iceberg views to which our rows point; each change of the pointer stores one version in the same transaction."""
+"""Iceberg views that our rows point to; each pointer swap stores one version in the same transaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 class DelegatedPointers(RowPointers[ViewRecord, ViewDraft]):
-    """Views, of which the versions are stored besides the pointer."""
+    """Pointers of views, whose versions are stored as well."""
 
     model, kind = View, Kind.VIEW
 
@@ -52,7 +52,7 @@ class DelegatedPointers(RowPointers[ViewRecord, ViewDraft]):
 
     def require_allowed(self, actor: Actor, current: ViewRecord, files: MetadataFiles, metadata: Json) -> None:
         super().require_allowed(actor, current, files, metadata)
-        present_state(metadata, "")  # refused before a file is written
+        present_state(metadata, "")  # raises before a file is written
 
     def unchanged(self, actor: Actor, address: Address, current: ViewRecord, change: Change[ViewRecord]) -> ViewRecord:
         if change.target is None:
@@ -60,7 +60,7 @@ class DelegatedPointers(RowPointers[ViewRecord, ViewDraft]):
         return self.current(actor, rows.rename(actor, address, change.target))
 
     def move_all(self, actor: Actor, commits: Sequence[PreparedCommit[ViewRecord]]) -> list[Located]:
-        """As for any kind; a view that gets a new name, too, is moved under the locks of a rename."""
+        """As for any kind; a commit that also renames takes the locks of a rename."""
         (commit,) = commits
         if commit.change.target is None:
             return super().move_all(actor, commits)
@@ -85,7 +85,7 @@ class DelegatedPointers(RowPointers[ViewRecord, ViewDraft]):
 
 
 def note_state(actor: Actor, view: Located, before: ViewRecord, new: NewState, what: str) -> Located:
-    """Store the version of a view that points to its new state, with its event, in the caller's transaction."""
+    """Store a view's new version and its event in the caller's transaction, after the pointer swap."""
     state = present_state(new.metadata, new.location)
     number = versions.add(view, state.definition, actor.name, ICEBERG, state.stored_as)
     changed = state.definition.differences(before.definition)

@@ -18,7 +18,7 @@ from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
 
 class DelegatedViews(ViewStore):
-    """Views in catalogs of Metalake's own Iceberg tables; all of them are Iceberg views."""
+    """Views in managed Iceberg catalogs; all of them are Iceberg views."""
 
     pointers: ClassVar[DelegatedPointers] = DelegatedPointers()
     renames_with_changes = True

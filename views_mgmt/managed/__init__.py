@@ -1,1 +1,1 @@
-"""The managed store: views that are rows of our own database, with nothing elsewhere."""
+"""The managed store: views that exist only as rows of our database."""

@@ -1,4 +1,4 @@
-"""Managed views: rows of our database and nothing else."""
+"""Managed views: they exist only as rows of our database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from views_mgmt.stores import Plan, ViewRecord, ViewStore
 
 
 class ManagedViews(ViewStore):
-    """All of a view is its latest version's row."""
+    """A view is the row of its latest version."""
 
     pointers = None
     renames_with_changes = True
@@ -58,7 +58,7 @@ class ManagedViews(ViewStore):
         )
 
     def create(self, actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> ViewRecord:
-        """Make a view, which runs with its owner's rights unless the request says otherwise."""
+        """Create a view; its security mode is DEFINER unless the request sets it."""
         check_limits(wanted.properties)
         _require_columns(home, wanted.columns)
         whole = replace(wanted, security_mode=wanted.security_mode or SecurityMode.DEFINER)
@@ -103,7 +103,7 @@ def _alter(write: Write, plan: Plan, target: Address | None) -> ViewRecord:
     if target is not None:
         view = rows.move_row(actor, write.home, view, target.leaf or "")
     changed = wanted.differences(before)
-    if changed or target is not None:  # a name is a part of a version as any other
+    if changed or target is not None:  # a rename is a new version, too
         number = versions.add(view, wanted, actor.name)
         if changed:
             record(event(actor, plan.event, view, version=number, changed=changed))
@@ -111,7 +111,7 @@ def _alter(write: Write, plan: Plan, target: Address | None) -> ViewRecord:
 
 
 def _require_columns(at: Located, columns: Sequence[Any], before: Sequence[Any] = ()) -> None:
-    """Raise Invalid for new columns that differ by case alone, unless the catalog allows them."""
+    """Raise Invalid for new columns that differ only by case, unless the catalog allows them."""
     if orjson.loads(at.properties or "{}").get(CASE_TWINS) != "true":
         require_no_twins(outline_native(columns), outline_native(before))
 

@@ -1,6 +1,6 @@
-"""The one rule for views that run with their owner's rights. Source: docs/authorization.md, "Views".
+"""The rule that protects DEFINER views. Source: docs/authorization.md, "Views".
 
-Whoever changed the SQL of a DEFINER view, or made it another's, would act with rights that are not theirs.
+Changing the SQL of a DEFINER view, or transferring it, would let the caller act with another user's rights.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from metalake.wire import quote
 from views_mgmt import versions
 from views_mgmt.models import ViewVersion
 
-BECOMES_INVOKER = "view.becomes_invoker"  # the topic of Iceberg views whose files are still to say so
+BECOMES_INVOKER = "view.becomes_invoker"  # the outbox topic of Iceberg views whose files are pending
 
 
 def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidden | None:
-    """Why the actor must not change the SQL and columns of a view, whatever else they may; None if they may."""
+    """Why the actor may not change a view's SQL and columns, whatever their privileges; None if they may."""
     if not definition.is_definer or actor.owns(view.node):
         return None
     return Forbidden(
@@ -40,13 +40,13 @@ def refusal(actor: Actor, view: Located, definition: ViewDefinition) -> Forbidde
 def require_may_change(
     actor: Actor, view: Located, before: ViewDefinition, after: ViewDefinition, *, is_respelled: bool = False
 ) -> None:
-    """Raise Forbidden if this changes the SQL, columns or mode of a DEFINER view of another owner, or if the view would
-    newly run with the rights of somebody other than the actor, its owner.
+    """Raise Forbidden if this changes the SQL, columns or mode of another owner's DEFINER view, or makes the view run
+    with the rights of anybody other than the actor, its owner.
 
-    `is_respelled` says that its SQL would be read in another schema, though the definitions have one name for both.
+    `is_respelled` means that its SQL would resolve in another schema, though the definitions spell both alike.
 
-    Owning an object above is not enough, and neither is ALTER_VIEW. Asked in the transaction of the change. Raises
-    Conflict while it still names an owner who was removed.
+    Owning a container is not enough, and neither is ALTER_VIEW. Call it in the transaction of the change. Raises
+    Conflict while the view still names a removed owner.
     """
     if _body(before) == _body(after) and not is_respelled:
         return
@@ -63,9 +63,9 @@ def require_may_change(
 
 
 def _require_as_oneself(actor: Actor, view: Located, after: ViewDefinition) -> None:
-    """Raise Forbidden unless the user who owns the view makes it run as themselves, or as whom they may choose.
+    """Raise Forbidden unless the user who owns the view makes it run as themselves, or may choose whom it runs as.
 
-    Who may choose is who may make such a view, see `require_may_run_as`.
+    Who may choose: see `require_may_run_as`.
     """
     runs_as = noted(after.properties).get(RUN_AS_OWNER, actor.name)
     if view.node.owner_user_id == actor.id and (runs_as == actor.name or places.may_choose(actor, view)):
@@ -78,10 +78,10 @@ def _require_as_oneself(actor: Actor, view: Located, after: ViewDefinition) -> N
 
 
 def require_may_run_as(actor: Actor, home: Located, definition: ViewDefinition) -> None:
-    """Raise Forbidden for a new view that Trino would run with the rights of somebody else, whom its metadata names.
+    """Raise Forbidden for a new view whose metadata makes Trino run it with the rights of somebody else.
 
-    Whoever owns the catalog may make one: the account of a Trino whose users have no accounts here. Raises Invalid for
-    metadata that names somebody in a spelling that Trino does not write.
+    The catalog's owner may create one: the account of a Trino whose users have no accounts here. Raises Invalid if
+    the metadata names the user in a spelling that Trino does not write.
     """
     check_spelling(definition.properties)
     owner = definition.properties.get(RUN_AS_OWNER)
@@ -104,7 +104,7 @@ def _runs_as(definition: ViewDefinition) -> tuple[object, ...]:
 
 
 def require_not_definer(target: Located) -> None:
-    """Raise Forbidden if an object is a DEFINER view, which must not be handed to another owner."""
+    """Raise Forbidden if an object is a DEFINER view: its ownership cannot be transferred."""
     if target.kind is Kind.VIEW and definers([target.id]):
         raise Forbidden(
             f"View {'.'.join(target.full_name)} runs with the rights of its owner, so it cannot be handed to another: "
@@ -114,10 +114,9 @@ def require_not_definer(target: Located) -> None:
 
 
 def become_invokers(securable_ids: Sequence[int]) -> None:
-    """Make a new version, with INVOKER, of each managed DEFINER view among objects whose owner was removed.
+    """Add a version with INVOKER to each managed DEFINER view among objects whose owner was removed.
 
-    Iceberg views follow (views_mgmt.delegated.orphans). Those of other systems are out of reach: they name the removed
-    user there.
+    Iceberg views follow later (views_mgmt.delegated.orphans). Views in outside systems keep naming the removed user.
     """
     for version in _present(securable_ids):
         if version.view.format != versions.OURS.format:
@@ -137,6 +136,6 @@ def definers(securable_ids: Sequence[int]) -> list[int]:
 
 
 def _present(securable_ids: Sequence[int]) -> list[ViewVersion]:
-    """The present versions of the DEFINER views among these objects."""
+    """The current versions of the DEFINER views among these objects."""
     now = versions.present().filter(view_id__in=securable_ids, security_mode=SecurityMode.DEFINER)
     return list(now.order_by("view_id"))

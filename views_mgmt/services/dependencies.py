@@ -1,7 +1,7 @@
-"""Notes what the SQL of each view reads, after the view was written: reading SQL takes too long for its transaction.
+"""Records what each view's SQL reads, asynchronously: analysing SQL takes too long for the write's transaction.
 
-Views wait in lines, one for each author in each metalake, and lines take turns: a view that takes all the time it has
-holds up its own line alone, and is then read behind the others of it.
+Views queue per author and metalake, and the queues are served round-robin: a view that times out delays only its own
+queue, and is retried after the others in it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from views_mgmt.sql.process import Question
 
 log = logging.getLogger(__name__)
 
-BATCH = 50  # views that are read at once
-LONGEST_ROUND = 10.0  # seconds after which no further line has its turn in a round
-MOST_READS = 1000  # rows of one view
+BATCH = 50  # views analysed at once
+LONGEST_ROUND = 10.0  # seconds after which a round starts no further queue
+MOST_READS = 1000  # ViewRead rows per view
 LONGEST_NAME, LONGEST_SCHEMA = 255, 1024
 
 Names = tuple[str, str, str]
@@ -41,7 +41,7 @@ Names = tuple[str, str, str]
 
 
 class Dialect(NamedTuple):
-    """A representation with what it reads."""
+    """A representation with its analysis."""
 
     of: Representation
     reading: Reading
@@ -51,7 +51,7 @@ Dialects = list[Dialect]
 
 
 def read_new_versions() -> None:
-    """Read versions that were not read yet, a turn for each line; what is not reached is left to the next round."""
+    """Analyse pending versions, one batch per queue; the rest is left to the next round."""
     began = time.monotonic()
     for metalake, author in _lines():
         if time.monotonic() - began > LONGEST_ROUND:
@@ -69,7 +69,7 @@ def _unread() -> QuerySet[ViewVersion]:
 
 
 def _lines() -> list[tuple[int, str]]:
-    """The metalake and author of each line, those with the fewest slow views first, and otherwise by chance."""
+    """The metalake and author of each queue, those with the fewest slow views first, otherwise in random order."""
     slow = Count("pk", filter=Q(view__slow_version=F("version")))
     lines = list(_unread().values_list("metalake_id", "audit_info__creator").annotate(slow=slow))
     random.shuffle(lines)
@@ -77,10 +77,10 @@ def _lines() -> list[tuple[int, str]]:
 
 
 def _take_turn(line: QuerySet[ViewVersion]) -> None:
-    """Read the oldest views of a line; once all of these are slow, one of them, with all the time for itself.
+    """Analyse the oldest views of a queue; once only slow ones are left, one of them with the whole time to itself.
 
-    A view that takes too long, or the one with the shortest query where there was room for none, is slow from then on;
-    one that was slow before is not tried again. Raises ProviderBusy.
+    A view that times out is marked slow, as is the one with the shortest query if there was room for none; a slow one
+    that fails again is given up. Raises ProviderBusy.
     """
     rows = list(line.exclude(view__slow_version=F("version")).order_by("view_id")[:BATCH])
     rows = rows or list(line.order_by("view_id")[:1])
@@ -103,7 +103,7 @@ def _take_turn(line: QuerySet[ViewVersion]) -> None:
 
 
 def _read(rows: Sequence[ViewVersion]) -> dict[int, Dialects]:
-    """The dialects of each view, by its id, with what each reads. Raises ProviderBusy."""
+    """The analysed dialects of each view, by view id. Raises ProviderBusy."""
     all_of_them = [(row.view_id, each) for row in rows for each in row.definition.representations]
     asked = [Question(each.sql, each.dialect, each.default_catalog, each.default_schema) for _, each in all_of_them]
     read: dict[int, Dialects] = {row.view_id: [] for row in rows}
@@ -113,7 +113,7 @@ def _read(rows: Sequence[ViewVersion]) -> dict[int, Dialects]:
 
 
 def _of_stars(views: Mapping[int, Located], read: Mapping[int, Dialects]) -> dict[Address, None]:
-    """Where the sources may lie of which views read all columns."""
+    """The possible addresses of sources from which views `SELECT *`."""
     return {
         address: None
         for view_id, dialects in read.items()
@@ -128,17 +128,17 @@ def _shortest_unread(dialects: Dialects) -> int:
 
 
 def key_of(names: Iterable[str]) -> str:
-    """The digest of names in one case."""
+    """The SHA-256 hex digest of case-folded names."""
     return hashlib.sha256("\x02".join(names).casefold().encode()).hexdigest()
 
 
 def key_within(catalog_id: int, names: Names) -> str:
-    """The same for names in the catalog of the view that reads them, whatever that is called."""
+    """The same for names in the reading view's own catalog, independent of the catalog's name."""
     return key_of((f"\x00{catalog_id}", *names[1:]))
 
 
 def _store(row: ViewVersion, reads: Sequence[ViewRead], dialects: Dialects) -> None:
-    """Replace what is noted of a view, unless it has changed meanwhile."""
+    """Replace a view's ViewRead rows, unless the view has changed meanwhile."""
     is_cut = len(reads) >= MOST_READS
     all_of_it = {
         each.of.key: not (is_cut or each.reading.sources is None or each.reading.reads_more) for each in dialects
@@ -151,7 +151,7 @@ def _store(row: ViewVersion, reads: Sequence[ViewRead], dialects: Dialects) -> N
 
 
 def _reads(view: Located, dialects: Dialects, columns: Mapping[Address, Columns]) -> list[ViewRead]:
-    """A row for each name that one of the dialects reads."""
+    """A row for each name that any dialect reads."""
     rows = dict[Names, ViewRead]()
     for dialect in dialects:
         for place, source in enumerate(dialect.reading.sources or ()):
@@ -178,7 +178,7 @@ def _row(view: Located, names: Names) -> ViewRead:
 
 
 def _storable(view: Located, address: Address) -> Names | None:
-    """The names as rows have them; None for names that no object can have."""
+    """The names as stored in rows; None for names that no object can have."""
     schema = address.schema or ""
     levels = split_logical(schema) if isinstance(schema, str) else schema
     catalog = ViewRead.OWN if address.catalog == view.catalog.name else address.catalog or ""
@@ -192,9 +192,9 @@ def _storable(view: Located, address: Address) -> Names | None:
 
 
 def _columns(reading: Reading, place: int, all_of: Columns | None) -> list[list[Any]]:
-    """Pairs of the view's columns and those of this source that they are made of, with what else `ViewRead` says.
+    """Pairs of view columns and this source's columns that they derive from, as in `ViewRead.columns`.
 
-    What a `*` stands for depends on this source alone: what is known of one must tell nothing of another.
+    A `*` is expanded from this source only: one source's columns must reveal nothing about another's.
     """
     pairs: list[list[Any]] = [
         [column.name, made.name]

@@ -1,7 +1,7 @@
-"""What an engine says of views: a job analyses their SQL there and delivers what came of it, for the versions it read.
+"""Check results of engines: a job analyses views' SQL in the engine and delivers the results per version.
 
-Whoever may load a view and alter it may say so of it; whoever may load it and all that it reads is shown it, while the
-view has that version (`views_mgmt.services.redaction`).
+Delivering requires load and alter on the view; reading requires load on it and on all that it reads, and results are
+shown only while the view has that version (`views_mgmt.services.redaction`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BATCH = 50  # views whose SQL is in memory at once
 
 
 class Finding(NamedTuple):
-    """What an engine says of a version of a view, for each dialect that it analysed."""
+    """An engine's check result for a version of a view, by dialect analysed."""
 
     view: int
     version: int
@@ -49,8 +49,8 @@ class Finding(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The ids of views: of which the finding is stored; that have another version by now; that the caller may load and
-    not alter; and that they may not load."""
+    """View ids: whose finding was stored; that have another version by now; that the caller may load but not alter;
+    and that they may not load."""
 
     stored: list[int]
     outdated: list[int]
@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
 
 
 def deliver(actor: Actor, metalake: str, engine: str, findings: Sequence[Finding]) -> Outcome:
-    """Store what an engine says of views; delivered twice it counts once. Raises NotFound, NotInUse."""
+    """Store an engine's check results; idempotent. Raises NotFound, NotInUse."""
     enter(actor, metalake)
     ids = [each.view for each in findings]
     return write(
@@ -112,7 +112,7 @@ def _save(rows: Sequence[ViewFinding]) -> None:
 
 
 def _news(actor: Actor, view: Located, engine: str, finding: Finding, before: ViewFinding | None) -> Iterator[Event]:
-    """The event of a view that broke, that is wrong in another way than before, or that is whole again."""
+    """The event for a view that broke, broke differently, or recovered."""
     was = _wrong(before.dialects) if before else {}
     now = _wrong(finding.dialects)
     if now == was:
@@ -130,19 +130,19 @@ def _wrong(dialects: Iterable[Json]) -> dict[str, Any]:
 
 
 def finding_of(actor: Actor, address: Address) -> ViewFinding | None:
-    """What an engine says of the present version of a view; None if none did. Raises NotFound, Forbidden."""
+    """The check result for a view's current version; None if there is none. Raises NotFound, Forbidden."""
     return finding_about(actor, find_loadable(actor, address))
 
 
 def finding_about(actor: Actor, view: Located) -> ViewFinding | None:
-    """The same of a view that the caller may load."""
+    """The same for a view that the caller may load."""
     findings = list(_present().filter(view_id=view.id))
     show_to(actor, view.top, findings)
     return next(iter(findings), None)
 
 
 class Broken(NamedTuple):
-    """A view that cannot be read, for the reason `why`, or that is wrong to an engine."""
+    """A view that is unreadable, for the reason `why`, or that failed an engine's check."""
 
     view: Located
     why: str
@@ -150,7 +150,7 @@ class Broken(NamedTuple):
 
 
 def broken_views(actor: Actor, metalake: str, after: int = 0) -> Iterator[Broken]:
-    """The views of a metalake that are broken and that the caller may load, by id, behind the view `after`.
+    """A metalake's broken views that the caller may load, by id, starting after the view `after`.
 
     Raises NotFound, NotInUse.
     """
@@ -175,7 +175,7 @@ def _broken(actor: Actor, top: Located, after: int) -> Iterator[Broken]:
 
 
 def readable_views(actor: Actor, metalake: str, after: int = 0) -> Iterator[list[tuple[Located, ViewVersion]]]:
-    """The views of a metalake that the caller may load with their present version, by id, in batches.
+    """A metalake's views that the caller may load with their current versions, by id, in batches.
 
     Raises NotFound, NotInUse.
     """
@@ -193,7 +193,7 @@ def _readable(actor: Actor, top: Located, after: int) -> Iterator[list[tuple[Loc
 
 
 def _loadable(actor: Actor, metas: Mapping[int, ViewMeta]) -> dict[int, Located]:
-    """Those of these views that the actor may load, where their catalog is not disabled."""
+    """The views among these that the actor may load, except in disabled catalogs."""
     return {
         id: view
         for id, view in by_ids(metas).items()

@@ -1,6 +1,6 @@
-"""The versions of a view for who may load it: list, load, compare and roll back.
+"""Version history of a view, for callers who may load it: list, load, compare and roll back.
 
-They are stored here, so they are shown also while the view itself cannot be read.
+Versions are stored here, so they are available even while the view itself is unreadable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from views_mgmt.models import ViewVersion
 from views_mgmt.services.views import find_loadable, find_view, load_view, store_of, unless_changed
 from views_mgmt.stores import Plan, ViewRecord
 
-LARGEST_LIST = 8 * 1024 * 1024  # characters of SQL; of two versions, whatever they have
+LARGEST_LIST = 8 * 1024 * 1024  # characters of SQL; two versions are listed in any case
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Difference:
 
 
 def list_versions(actor: Actor, address: Address, before: int | None = None, limit: int = 100) -> list[ViewVersion]:
-    """The versions of a view, the latest first; those before number `before`, at most `limit`.
+    """A view's versions, latest first; those below number `before`, at most `limit`.
 
-    Fewer where their SQL is long: each may have 32 MiB. The list goes on unless it ends with version 1.
+    Fewer if their SQL is long: each may have 32 MiB. There are more unless the list ends with version 1.
     """
     rows = versions.of_view(find_loadable(actor, address))
     rows = rows if before is None else rows.filter(version__lt=before)
@@ -82,7 +82,7 @@ def _parts(definition: ViewDefinition) -> Mapping[str, Any]:
 
 
 def preview_of_roll_back(actor: Actor, address: Address, number: int) -> list[Difference]:
-    """What would change if the view were rolled back to this version now. Raises NotFound, Forbidden."""
+    """Preview: what rolling back to this version would change now. Raises NotFound, Forbidden."""
     record = load_view(actor, address)
     policy.require(actor, operations.ALTER_VIEW, record.view)
     now = record.definition
@@ -90,9 +90,9 @@ def preview_of_roll_back(actor: Actor, address: Address, number: int) -> list[Di
 
 
 def roll_back(actor: Actor, address: Address, number: int, since: int | None = None) -> ViewRecord:
-    """Make a new version that equals an earlier one but in its security mode, which stays as it is now.
+    """Add a version equal to an earlier one, except for the security mode, which stays as it is.
 
-    With `since`, raises Conflict if the view is not as it was in that version.
+    With `since`, raises Conflict if the view has changed since that version.
     """
     view = find_view(actor, address)
     policy.require(actor, operations.ALTER_VIEW, view)
@@ -102,6 +102,6 @@ def roll_back(actor: Actor, address: Address, number: int, since: int | None = N
 
 
 def _as_it_was(wanted: ViewDefinition, now: ViewDefinition) -> ViewDefinition:
-    """The definition of an earlier version, but with whose rights the view runs, which never goes back."""
+    """An earlier definition with the current security mode and run-as owner, which are never rolled back."""
     properties = with_same_owner(wanted.properties, now.properties)
     return replace(wanted, security_mode=now.security_mode, properties=properties)

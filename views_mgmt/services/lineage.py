@@ -1,7 +1,7 @@
-"""Which views read an object, and what a view reads, level by level, as far as the actor may load what is named.
+"""View lineage, level by level: which views read an object, and what a view reads, limited to what the actor may load.
 
-A view that the actor may not load hides what lies behind it. Answers are of the state that was read last
-(`views_mgmt.services.dependencies`), a moment after a view was written.
+A view that the actor may not load hides everything behind it. Lineage is of the last analysed version
+(`views_mgmt.services.dependencies`), shortly after a view's write.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MOST_LINKS = 2000  # in one direction
 
 @dataclass(frozen=True)
 class Link:
-    """That a view reads an object; `level` is 1 for the object that was asked about.
+    """A lineage edge: a view reads an object; `level` is 1 next to the object of the request.
 
-    `target` is None for what does not exist or may not be loaded; `names` are as the SQL has them. `columns` are pairs
-    of a column of the view and a column that it is made of. A guess is a second meaning that the names may have.
+    `target` is None if it does not exist or may not be loaded; `names` are as in the SQL. `columns` are pairs of a
+    view column and a column that it derives from. A guess is a second interpretation of the names.
     """
 
     view: Located
@@ -45,7 +45,7 @@ class Link:
     is_guess: bool
 
     def is_in(self, dialect: str) -> bool:
-        """Whether it holds in a dialect, in whatever case that is written."""
+        """Whether a dialect has this edge; the dialect's case does not matter."""
         return dialect.casefold() in map(str.casefold, self.dialects)
 
 
@@ -53,7 +53,7 @@ Step = Callable[[Sequence[Located], int], list[Link]]
 
 
 def readers_of(actor: Actor, address: Address) -> list[Link]:
-    """The views that read a table or view, themselves or by other views."""
+    """The views that read a table or view, directly or through other views."""
     start = _loadable(actor, address)
     names = NamesIn(start.metalake.id)
 
@@ -69,7 +69,7 @@ def readers_of(actor: Actor, address: Address) -> list[Link]:
 
 
 def read_by(actor: Actor, address: Address) -> list[Link]:
-    """What a view reads, itself or by other views."""
+    """What a view reads, directly or through other views."""
     start = _loadable(actor, address)
     names = NamesIn(start.metalake.id)
 
@@ -91,7 +91,7 @@ def _loadable(actor: Actor, address: Address) -> Located:
 
 
 def _walk(start: Located, step: Step, leads_to: Callable[[Link], Located | None]) -> list[Link]:
-    """The links of each level; what was reached before is not walked again, so that circles end."""
+    """The edges of each level, breadth-first; visited objects are not walked again, so cycles terminate."""
     links: list[Link] = []
     reached, frontier, level = {start.id}, [start], 1
     while frontier and level <= MOST_LEVELS and len(links) < MOST_LINKS:
@@ -104,7 +104,7 @@ def _walk(start: Located, step: Step, leads_to: Callable[[Link], Located | None]
 
 
 def reads_noted() -> QuerySet[ViewRead]:
-    """What is noted of the views that exist, as `NamesIn.stored` takes it."""
+    """The ViewRead rows of existing views, annotated for `NamesIn.stored`."""
     rows = ViewRead.objects.filter(view__deleted_at=0).annotate(own_id=F("view__catalog_id"))
     return rows.order_by("view_id", "id")
 
@@ -113,25 +113,25 @@ def _link(row: ViewRead, names: NamesIn, views: dict[int, Located], target: Loca
     view = views.get(row.view_id)
     if view is None:
         return None
-    # What the view's own SQL does not name is told of this very object alone, which the actor may load.
+    # Columns expanded from `*` are shown only for the object that they come from, which the actor may load.
     known = [] if target is None else [target.id]
     columns = tuple((one, other) for one, other, *of in row.columns if not of or of == known)
     return Link(view, names.written(row), target, level, tuple(row.dialects), columns, row.is_guess)
 
 
 def _visible(actor: Actor, ids: Iterable[int]) -> dict[int, Located]:
-    """Those of these objects that the actor may load."""
+    """The objects among these that the actor may load."""
     return {id: each for id, each in by_ids(ids).items() if policy.permits(actor, operations.load_of(each.kind), each)}
 
 
 def targets_of(actor: Actor, metalake: Located, names: Iterable[Names]) -> dict[Names, Located]:
-    """The tables and views of these names that the actor may load."""
+    """The tables and views with these names that the actor may load."""
     located = located_at(metalake, names).items()
     return {name: each for name, each in located if policy.permits(actor, operations.load_of(each.kind), each)}
 
 
 def located_at(metalake: Located, names: Iterable[Names]) -> dict[Names, Located]:
-    """The tables and views of these names, whether anybody may load them or not."""
+    """The tables and views with these names, without a permission check."""
     addresses = {
         Address(
             metalake=metalake.name,
@@ -148,7 +148,7 @@ def located_at(metalake: Located, names: Iterable[Names]) -> dict[Names, Located
 
 
 class NamesIn:
-    """Names as the catalogs of a metalake have them: in lower case where these fold names."""
+    """Names as stored in a metalake's catalogs: in lower case where a catalog folds case."""
 
     def __init__(self, metalake_id: int) -> None:
         catalogs = list(Catalog.objects.filter(parent_id=metalake_id).values_list("pk", "name", "folds_case"))
@@ -162,7 +162,7 @@ class NamesIn:
         return self.folded(self.written(row))
 
     def written(self, row: ViewRead) -> Names:
-        """As the SQL has them, completed by the name that the view's own catalog has now."""
+        """As in the SQL, with the current name of the view's own catalog."""
         own_id: int = row.own_id  # type: ignore[attr-defined]
         catalog = self.by_id.get(own_id, "") if row.catalog == ViewRead.OWN else row.catalog
         return catalog, row.schema, row.name

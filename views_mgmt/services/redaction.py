@@ -1,8 +1,8 @@
-"""What a reader of views may be told of findings: nothing that depends on what they may not load.
+"""Redacts findings: a caller sees nothing that depends on objects they may not load.
 
-An engine says what it does with the rights of whoever runs the job: that what a view reads is there, which columns that
-has, or that it lacks one. So a dialect's finding is for those who may load all that it reads, also by views between;
-what is missing is as hidden, but to those from whom nothing could be hidden where it would be.
+An engine checks with the rights of the job's user: its result reveals that a source exists, which columns it has, or
+that one is missing. So a dialect's finding is shown to those who may load all that it reads, also through other views;
+a missing object counts as hidden, except to those who would see every object in its container.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from views_mgmt.services.dependencies import Names
 from views_mgmt.services.lineage import MOST_LEVELS, NamesIn, located_at, reads_noted
 
 Reads = dict[str, set[Names] | None]
-"""What a view reads, by dialect in one case; None for a dialect of which that is not known."""
+"""What a view reads, by case-folded dialect; None if unknown for that dialect."""
 
 
 def show_to(actor: Actor, metalake: Located, findings: Sequence[ViewFinding]) -> None:
-    """Leave in these findings, which are not to be saved then, what the actor may be told."""
+    """Redact these findings in place for the actor; do not save them afterwards."""
     if not findings or policy.permits(actor, operations.ALTER_METALAKE, metalake):
         return
     sight = _Redactor(actor, metalake)
@@ -44,16 +44,16 @@ def show_to(actor: Actor, metalake: Located, findings: Sequence[ViewFinding]) ->
 
 
 class _Redactor:
-    """What of the tables and views of a metalake an actor may load, with all that lies behind."""
+    """Which tables and views of a metalake an actor may load together with all that is behind them."""
 
     def __init__(self, actor: Actor, metalake: Located) -> None:
         self._actor, self._metalake, self._names = actor, metalake, NamesIn(metalake.id)
-        self._open = dict[Names, Located | None]()  # None for what is not there, and could not be hidden
-        self._behind = dict[int, set[Names] | None]()  # what the views among these read, None if that is not known
+        self._open = dict[Names, Located | None]()  # None: known not to exist
+        self._behind = dict[int, set[Names] | None]()  # what the views among these read, None if unknown
         self._closed = set[int]()
 
     def reads_of(self, views: Iterable[int]) -> dict[int, Reads]:
-        """What each of the views reads, if its SQL was read as it is now."""
+        """What each of the views reads, if its current version was analysed."""
         metas = ViewMeta.objects.filter(pk__in=set(views), read_version=F("current_version"))
         reads: dict[int, Reads] = {
             pk: {dialect: set() if is_all else None for dialect, is_all in (dialects or {}).items()}
@@ -66,18 +66,18 @@ class _Redactor:
         return reads
 
     def names_in(self, finding: Mapping[str, Any], reads: Reads) -> set[Names] | None:
-        """What a dialect reads, as the engine looked it up if that could read it; None if that is not known."""
+        """What a dialect reads, according to the engine if it could analyse it; None if unknown."""
         names = reads.get(finding["dialect"].casefold())
         if names is None or finding["problems"] or not finding["reads"]:
             return names
         return {self._names.folded(_names_of(each)) for each in finding["reads"]}
 
     def sees(self, names: set[Names] | None) -> bool:
-        """Whether the actor may load all of these, and all behind the views among them; after `look`."""
+        """Whether the actor may load all of these and all behind the views among them; call `look` first."""
         return names is not None and all(map(self._is_open, names))
 
     def look(self, names: set[Names]) -> None:
-        """Find out of these names, and of those behind them, what may be loaded."""
+        """Resolve which of these names, and of those behind them, the actor may load."""
         for _ in range(MOST_LEVELS):
             if not names:
                 break
@@ -118,7 +118,7 @@ class _Redactor:
         return loadable | {name: None for name in missing if self._sees_all_in(nearest[name[:2]])}
 
     def _sees_all_in(self, container: Located | None) -> bool:
-        """Whether no table or view in a schema or catalog is hidden from the actor, whichever there are."""
+        """Whether the actor could see any table or view that a schema or catalog may contain."""
         if container is None or container.kind is not Kind.SCHEMA:
             return container is not None and policy.permits(self._actor, operations.ALTER_CATALOG, container)
         kinds = (Kind.TABLE, Kind.VIEW)

@@ -1,4 +1,4 @@
-"""Rename, move and drop views whose rows here are all there is to their names: managed and delegated ones."""
+"""Rename, move and drop views whose names exist only in our rows: managed and delegated ones."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from views_mgmt.versions import Form
 
 
 def name_in(home: Located, name: str) -> str:
-    """The name as the schema's catalog stores it, in lower case where that folds names."""
+    """The name as the schema's catalog stores it: in lower case if the catalog folds case."""
     return name.lower() if offers_of(home)[Kind.SCHEMA].folds_case else name
 
 
 def to_alter(address: Address, target: Address | None) -> Sequence[Target]:
-    """The view that is to be altered and, with a `target`, renamed at once, or moved there."""
+    """The write targets for altering a view and, with `target`, renaming or moving it at once."""
     return [Target(address, operations.ALTER_VIEW)] if target is None else renames.to_rename(address, target)
 
 
 def move_row(actor: Actor, home: Located, fresh: Located, name: str) -> Located:
-    """Give a view its new name and schema, in the caller's transaction; the view under its new name."""
+    """Rename and move a view in the caller's transaction; returns it under its new name."""
     return renames.move(actor, fresh, home, name_in(home, name))
 
 
 def rename(actor: Actor, source: Address, target: Address) -> Located:
-    """Rename a view, or move it; that is a new version as any other change."""
+    """Rename or move a view, which adds a version as any other change."""
     return write_to(actor, renames.to_rename(source, target), _rename, target.leaf or "")
 
 
@@ -48,7 +48,7 @@ def _rename(write: Write, name: str) -> Located:
 
 
 def drop(actor: Actor, address: Address) -> None:
-    """Drop a view's row now, with its grants; its versions stay."""
+    """Delete a view's row and its grants; its versions are kept."""
     write_to(actor, Target(address, operations.DROP_VIEW, Lock.MOVES), _drop)
 
 

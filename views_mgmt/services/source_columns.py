@@ -1,4 +1,4 @@
-"""The columns of what views read, as far as our store knows them: no other system is asked, and little of storages."""
+"""Columns of the sources of views, as far as our store has them: no remote calls, and few reads of object storage."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from views_mgmt import versions
 
-MOST_SOURCES = 200  # that are looked up at once
+MOST_SOURCES = 200  # per look-up
 
 
 class Columns(NamedTuple):
-    """The names of the columns of a table or view, with its id: who may not load that is told none of them."""
+    """Column names of a table or view, with its id: a caller who may not load it must not see them."""
 
     of: int
     names: tuple[str, ...]
 
 
 def columns_at(metalake: Located, addresses: Sequence[Address], until: float) -> dict[Address, Columns]:
-    """Those of the table or view at each address, as far as they are known; until then, of time.monotonic()."""
+    """The known columns of the table or view at each address; stops at `until`, of time.monotonic()."""
     wanted = {
         replace(address, leaf_kind=kind): address
         for address in addresses[:MOST_SOURCES]
-        for kind in (Kind.TABLE, Kind.VIEW)  # whose names are one name space
+        for kind in (Kind.TABLE, Kind.VIEW)  # which share a name space
     }
     located = locate_all(metalake, wanted)
     targets = {wanted[address]: target for address, target in located.items() if address in wanted}
@@ -48,7 +48,7 @@ def _known(targets: Mapping[int, Located], until: float) -> dict[int, tuple[str,
 
 
 def _of_table(id: int) -> tuple[str, ...]:
-    """The columns as they are stored here; none where they cannot be read."""
+    """The columns as stored here; none if they are unreadable."""
     table = by_id(id)
     if table is None:
         return ()

@@ -1,4 +1,4 @@
-"""Views: list, load, create, register, alter, rename and drop them, whatever their store."""
+"""Views of every store: list, load, create, register, alter, rename and drop."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from views_mgmt.models import ViewVersion
 from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
 
 Json = dict[str, Any]
-AT_ONCE = 20  # views that are read together
-MOST_NAMES = 500  # in one statement; of more views, the whole schema is read
+AT_ONCE = 20  # views fetched per chunk
+MOST_NAMES = 500  # per statement; for more, the whole schema is read
 
 
 def store_of(located: Located) -> ViewStore:
-    """The store of the views of a catalog. Raises Unsupported where it offers none."""
+    """The store of a catalog's views. Raises Unsupported if it offers none."""
     store: ViewStore = store_for(located, Kind.VIEW)
     return store
 
@@ -54,7 +54,7 @@ def list_views(
 ) -> LeafList:
     """The names of views that the actor may load, in order; after `after`, at most `limit`.
 
-    With `iceberg`, views in another format are left out.
+    `iceberg` leaves out views in other formats.
     """
     schema = schema_to_list(actor, address, Kind.VIEW)
     listing = store_of(schema).listing(actor, schema, refresh=refresh, iceberg=iceberg)
@@ -62,9 +62,9 @@ def list_views(
 
 
 def summaries(actor: Actor, address: Address, names: Sequence[str]) -> Iterator[ViewVersion]:
-    """The latest known version of those views of these names that the actor may load, few at once: SQL may be long.
+    """The latest known versions of the views with these names that the actor may load, in chunks: SQL may be long.
 
-    A view whose present state cannot be read has the reason in `view.broken`.
+    `view.broken` says why a view's current state is unreadable.
     """
     schema, listed = schema_to_list(actor, address, Kind.VIEW), set(names)
     below = Securable.objects.filter(parent_id=schema.id, kind=Kind.VIEW)
@@ -77,7 +77,7 @@ def summaries(actor: Actor, address: Address, names: Sequence[str]) -> Iterator[
 
 
 def load_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewRecord:
-    """Load a view. Raises Unsupported, saying what is wrong, for one that cannot be read."""
+    """Load a view. Raises Unsupported, with the reason, for an unreadable one."""
 
     def read(view: Located) -> ViewRecord:
         return store_of(view).load(actor, view, refresh=refresh)
@@ -86,7 +86,7 @@ def load_view(actor: Actor, address: Address, *, refresh: bool = False) -> ViewR
 
 
 def find_loadable(actor: Actor, address: Address) -> Located:
-    """A view that the actor may load, as its store has it now if that can be read. Raises NotFound if it is gone."""
+    """A view that the actor may load, refreshed from its store if readable. Raises NotFound if it is gone."""
 
     def read(view: Located) -> Located:
         try:
@@ -114,12 +114,12 @@ def load_iceberg_view(actor: Actor, address: Address, *, refresh: bool = False) 
 
 
 def find_view(actor: Actor, address: Address) -> Located:
-    """The view of an address, whether the actor may see it or not. Raises NotFound, also for a table of that name."""
+    """The view at an address, without a permission check. Raises NotFound, also for a table of that name."""
     return resolution.of_kind(actor, resolution.find(actor, address), Kind.VIEW)
 
 
 def view_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> None:
-    """Raise NotFound unless the actor sees the view; with `iceberg`, also for a view in another format."""
+    """Raise NotFound if the view is missing or hidden from the actor; with `iceberg`, also if in another format."""
 
     def allow(view: Located) -> None:
         policy.require_seen(actor, view)
@@ -132,7 +132,7 @@ def view_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> Non
 
 
 def create_view(actor: Actor, address: Address, asked: CreateViewRequest) -> ViewRecord:
-    """Create a view from a native request."""
+    """Create a view from a request of the native API."""
     require_values(asked.properties, kind=Kind.VIEW)
     wanted = asked.definition()
     home = _home(actor, address)
@@ -140,13 +140,13 @@ def create_view(actor: Actor, address: Address, asked: CreateViewRequest) -> Vie
 
 
 def create_iceberg_view(actor: Actor, address: Address, draft: ViewDraft) -> ViewRecord:
-    """Create a view from a request of the Iceberg wire."""
+    """Create a view from an Iceberg REST request. Raises Unsupported in a catalog without Iceberg views."""
     home = _home(actor, address)
     return _pointers_in(home).create(actor, address, home, draft)
 
 
 def register_view(actor: Actor, address: Address, metadata_location: str) -> ViewRecord:
-    """Register an Iceberg view by its existing metadata file."""
+    """Register an existing metadata file as a view. Raises Unsupported in a catalog without Iceberg views."""
     home = _home(actor, address, operations.REGISTER_VIEW)
     return _pointers_in(home).register(actor, address, home, metadata_location)
 
@@ -162,16 +162,16 @@ def _pointers_in(home: Located) -> PointerStore[ViewRecord, ViewDraft]:
 
 
 def _home(actor: Actor, address: Address, asks: Operation = operations.CREATE_VIEW) -> Located:
-    """The schema in which a view is to be made. Raises Invalid for a name that no view can have."""
+    """The parent schema of a new view. Raises Invalid for an invalid name."""
     check_new_name(address.leaf or "", Kind.VIEW)
     return resolve_parent(actor, address, asks)
 
 
 def alter_view(actor: Actor, address: Address, updates: Sequence[Any], since: int | None = None) -> ViewRecord:
-    """Apply the native wire's updates to a view as one new version; with a rename among them, under its new name.
+    """Apply the native API's updates to a view as one new version, a rename included.
 
-    Raises Invalid where the store cannot rename a view and change it at once; with `since`, Conflict if the view is
-    not as it was in that version.
+    Raises Invalid if the store cannot rename and alter a view at once; with `since`, Conflict if the view has changed
+    since that version.
     """
     renames = [update for update in updates if isinstance(update, RenameView)]
     if len(renames) > 1:
@@ -194,7 +194,7 @@ def alter_view(actor: Actor, address: Address, updates: Sequence[Any], since: in
 
 
 def unless_changed(view: Located, since: int | None, plan: Plan) -> Plan:
-    """The plan, which raises Conflict if the view is not as it was in version `since`."""
+    """The plan, raising Conflict if the view has changed since version `since`."""
 
     def wanted_of(now: ViewDefinition) -> ViewDefinition:
         if since is not None and versions.at(view, since).definition != now:
@@ -215,14 +215,14 @@ def _changed(updates: Sequence[Any], definition: ViewDefinition) -> ViewDefiniti
 
 
 def replace_view(actor: Actor, address: Address, requirements: Sequence[Json], updates: Sequence[Json]) -> ViewRecord:
-    """Apply updates of the Iceberg wire to a view."""
+    """Apply Iceberg REST updates to a view, if its requirements hold."""
     return commit(actor, address, find_view(actor, address), replacement(requirements, updates))
 
 
 def rename_view(actor: Actor, source: Address, target: Address, *, iceberg: bool = False) -> Located:
-    """Rename a view; the view with its new name.
+    """Rename a view; returns it under its new name.
 
-    Who may alter it may rename it in its schema; its owner may move it to a schema where they may create views. With
+    Renaming within its schema requires alter; moving it requires ownership, and create_view in the target schema. With
     `iceberg`, raises NotFound for a view in another format.
     """
     check_new_name(target.leaf or "", Kind.VIEW)
@@ -233,7 +233,7 @@ def rename_view(actor: Actor, source: Address, target: Address, *, iceberg: bool
 
 
 def drop_view(actor: Actor, address: Address, *, iceberg: bool = False) -> None:
-    """Drop a view; its versions stay. With `iceberg`, raises NotFound for a view in another format."""
+    """Drop a view; its versions are kept. With `iceberg`, raises NotFound for a view in another format."""
     view = find_view(actor, address)
     policy.require(actor, operations.DROP_VIEW, view)
     store_of(view).drop(actor, address, view, iceberg=iceberg)

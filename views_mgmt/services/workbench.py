@@ -1,6 +1,6 @@
-"""The dialect workbench: what a view's SQL reads and yields in each dialect, and what another dialect would make of it.
+"""The dialect workbench: what a view's SQL reads and returns in each dialect, and its translation into another.
 
-It advises: nothing is stored, and SQL is never changed unasked. Source: docs/decisions/reading-sql.md.
+Advisory only: nothing is stored or changed. Source: docs/decisions/reading-sql.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from views_mgmt.sql.process import Question, SqlCaller
 from views_mgmt.stores import ViewRecord
 
 SPARK_QUERY_COLUMNS = "spark.query-column-names"  # a property of Iceberg views; Spark writes it
-MOST_SOURCES = 100  # tables and views that one check looks up
+MOST_SOURCES = 100  # tables and views looked up per check
 
 UNSEEN = "It does not exist, or you may not load it."
 NOT_LOOKED_UP = "It was not looked up: the SQL reads too many tables and views, or no time was left."
@@ -41,9 +41,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Read:
-    """A table or view that SQL reads: what it is here, or why that cannot be told.
+    """A table or view that SQL reads, resolved, or the reason why it is not.
 
-    `columns` are the native wire's, None where they are not known.
+    `columns` are in the native API's format, None if unknown.
     """
 
     source: Source
@@ -54,7 +54,7 @@ class Read:
 
 @dataclass(frozen=True)
 class DialectCheck:
-    """What one dialect reads and yields; `reads` are in the order of the reading's sources."""
+    """What one dialect reads and returns; `reads` are in the order of the reading's sources."""
 
     representation: Representation
     reading: Reading
@@ -63,13 +63,13 @@ class DialectCheck:
 
     @property
     def lacks(self) -> bool:
-        """Whether something that it reads is not there, as far as the caller may see."""
+        """Whether the caller cannot see something that it reads."""
         return any(read.target is None for read in self.reads)
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A representation that would stand for one that the view has, with what could not be carried over."""
+    """A representation translated from one of the view's, with what could not be translated."""
 
     representation: Representation
     source_dialect: str
@@ -77,10 +77,10 @@ class Suggestion:
 
 
 def check(actor: Actor, address: Address, draft: Representation | None = None) -> list[DialectCheck]:
-    """Check each dialect of a view, as it would be with `draft` in the place of its dialect's.
+    """Check each dialect of a view, with `draft` replacing its dialect's representation.
 
-    Ends within METALAKE_SQL_TIMEOUT and the time that outside systems take. Raises TooManyRequests if SQL is read for
-    the actor already, ProviderBusy if others check.
+    Takes at most METALAKE_SQL_TIMEOUT plus the time of outside systems. Raises TooManyRequests if the actor already
+    has SQL being analysed, ProviderBusy if there is no free slot.
     """
     record = load_view(actor, address)
     by = _asker(actor, record)
@@ -110,9 +110,9 @@ def check(actor: Actor, address: Address, draft: Representation | None = None) -
 
 
 def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | None = None) -> Suggestion:
-    """What a view would be in a dialect, made of its representation in another, the first one unless it is named.
+    """Translate a view into a dialect, from `source_dialect`, by default the first other one it has.
 
-    Raises Invalid for a source that the view does not have, TooManyRequests and ProviderBusy as `check`.
+    Raises Invalid if the view lacks the source dialect, TooManyRequests and ProviderBusy as `check`.
     """
     record = load_view(actor, address)
     definition = record.definition
@@ -132,13 +132,13 @@ def _asker(actor: Actor, record: ViewRecord) -> SqlCaller:
 
 
 def _readers_of(actor: Actor, view: Located, reads: Iterable[Read]) -> list[Link]:
-    """The views that read the view, for finding circles: none where it reads no view itself."""
+    """The views that read the view, to detect cycles; none if it reads no view itself."""
     is_close = any(read.target is not None and read.target.kind is Kind.VIEW for read in reads)
     return lineage.readers_of(actor, view.address) if is_close else []
 
 
 def _circles(view: Located, reads: Sequence[Read], readers: Sequence[Link]) -> Iterator[Problem]:
-    """That a view reads itself, or another one that reads it; the readers come level by level."""
+    """A problem for each cycle: the view reads itself or one of its readers, which come level by level."""
     reached = {view.id}
     for link in readers:
         if link.target is not None and link.target.id in reached:
@@ -151,7 +151,7 @@ def _circles(view: Located, reads: Sequence[Read], readers: Sequence[Link]) -> I
 
 
 def _with(definition: ViewDefinition, draft: Representation) -> ViewDefinition:
-    """The view with one more dialect, or another query in one that it has. Raises Invalid, TooLarge."""
+    """The definition with the draft added, or replacing its dialect's query. Raises Invalid, TooLarge."""
     put = view_definition.updated if definition.in_dialect(draft.dialect) else view_definition.added
     wanted = put(definition, draft)
     view_definition.check(wanted)
@@ -169,7 +169,7 @@ def _again(
     known: Mapping[tuple[Source, str], Json],
     until: float,
 ) -> list[Reading]:
-    """Read again what could be read, now with the columns of its sources; the first readings where no time is left."""
+    """Second pass with the columns of the sources; falls back to the first readings if no time is left."""
     again = [number for number, reading in enumerate(first) if reading.sources]
     questions = [
         replace(
@@ -192,7 +192,7 @@ def _again(
 
 
 def _renamed(record: ViewRecord, definition: ViewDefinition) -> dict[str, Sequence[str]]:
-    """The names that columns have in Spark's SQL, as it noted them with the view; not those of other SQL since."""
+    """The column names of the Spark SQL, as Spark recorded them with the view; none if the SQL has changed since."""
     noted = record.definition.properties.get(SPARK_QUERY_COLUMNS)
     names = record.query_columns or (noted.split(",") if noted else ())
     now, then = definition.in_dialect(SPARK), record.definition.in_dialect(SPARK)
@@ -210,7 +210,7 @@ def _types(columns: Sequence[Json] | None) -> Json:
 def _look_up(
     actor: Actor, view: Located, definition: ViewDefinition, readings: Sequence[Reading], until: float
 ) -> dict[tuple[Source, str], Read]:
-    """What each source of each dialect is, each looked up once for all dialects that address it alike."""
+    """Resolve each source of each dialect, once for all dialects that address it alike."""
     reads = dict[tuple[Source, str], Read]()
     known = dict[tuple[Address, ...], Read]()
     for each, reading in zip(definition.representations, readings, strict=True):
@@ -226,17 +226,17 @@ def _look_up(
 
 
 def _load(actor: Actor, source: Source, addresses: Sequence[Address]) -> Read:
-    """The object of the first address where there is one that the actor may load, with its columns."""
+    """The first object among these addresses that the actor may load, with its columns."""
     for address in addresses:
         try:
             return _loaded(actor, source, address)
-        except (NotFound, Forbidden, Invalid):  # hidden and missing are one
+        except (NotFound, Forbidden, Invalid):  # hidden looks like missing
             continue
     return Read(source, reason=UNSEEN)
 
 
 def _loaded(actor: Actor, source: Source, address: Address) -> Read:
-    """A table or view with its columns; they have a name space in common. Raises NotFound, Forbidden, Invalid."""
+    """A table or view, which share a name space, with its columns. Raises NotFound, Forbidden, Invalid."""
     try:
         try:
             table = tables.load_table(actor, address)

@@ -1,1 +1,1 @@
-"""Reading SQL safely: in a process of its own that ends whatever the SQL is (docs/decisions/reading-sql.md)."""
+"""Sandboxed SQL analysis: in a subprocess that always terminates, whatever the SQL (docs/decisions/reading-sql.md)."""

@@ -1,6 +1,6 @@
-"""Asks the program that reads SQL, and ends it if it takes too long.
+"""Runs SQL analysis in a subprocess, and kills it on timeout.
 
-Each call starts a process: 0.2 s that leave nothing of one view's SQL to the next, and nothing to look after.
+Each call starts a fresh process: 0.2 s, for no state shared between views and no worker to manage.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from views_mgmt.sql.program import FAILED, LAST, NICENESS
 
 log = logging.getLogger(__name__)
 
-ROOT = Path(__file__).resolve().parents[2]  # where the program's packages lie
-PROCESSES = Places("reading of SQL", 3)  # one for a caller, and never the last one for a metalake
-WITH_WAITING = PROCESSES.size  # callers of one metalake that read SQL or wait for a place to do it
-CALLERS = threading.BoundedSemaphore(WITH_WAITING + 1)  # threads of this process that do
-IN_BACKGROUND = Places("reading of SQL in the background", 1)  # one more: nobody's place is taken by what nobody awaits
-PATIENCE = 1.0  # seconds to wait for such a place
-MOST_AT_ONCE = 2 * 1024 * 1024  # characters of SQL of one call; what is beyond is not read
-MOST_TEXT = 4 * 1024 * 1024  # bytes of all the program is given; what is beyond is read without columns
+ROOT = Path(__file__).resolve().parents[2]  # PYTHONPATH of the subprocess
+PROCESSES = Places("reading of SQL", 3)  # at most one per caller; a metalake never gets the last one
+WITH_WAITING = PROCESSES.size  # callers of one metalake that hold or wait for a slot
+CALLERS = threading.BoundedSemaphore(WITH_WAITING + 1)  # the same, as threads of this process
+IN_BACKGROUND = Places("reading of SQL in the background", 1)  # separate, so it takes no slot from requests
+PATIENCE = 1.0  # seconds to wait for a slot
+MOST_AT_ONCE = 2 * 1024 * 1024  # characters of SQL per call; the rest is not analysed
+MOST_TEXT = 4 * 1024 * 1024  # bytes of input per call; beyond that, questions go without columns
 
 YOURS = "SQL is read for you already; nothing was changed. Try again once that is answered."
 BUSY = "The server reads the SQL of other views now; nothing was changed. Try again."
@@ -44,7 +44,7 @@ NOT_REACHED = "It was not read: the SQL that was read before it took all there i
 
 
 class SqlCaller(NamedTuple):
-    """Who waits for what is read: a caller, and the id of the metalake that it is about. Each has a share."""
+    """A caller and a metalake's id, each with a quota of the slots."""
 
     caller: str
     metalake: int
@@ -52,7 +52,7 @@ class SqlCaller(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """One representation that is to be read; `columns_of` are the columns of its sources, as far as they are known."""
+    """One representation to analyse; `columns_of` has the known columns of its sources."""
 
     sql: str
     dialect: str
@@ -68,15 +68,15 @@ class Question:
 
 
 def deadline() -> float:
-    """The time by which all that is read from now on for one answer must be read, of time.monotonic()."""
+    """The deadline, of time.monotonic(), for all SQL analysed for one answer from now on."""
     return time.monotonic() + settings.METALAKE_SQL_TIMEOUT
 
 
 def readings(questions: Sequence[Question], by: SqlCaller | None, until: float | None = None) -> list[Reading]:
-    """A reading for each question, with a problem where it did not end by `until`, a `deadline`; else by one from now.
+    """A reading for each question; one that did not finish by `until` (default: a new `deadline`) has a problem.
 
-    What nobody waits for, `by` None, yields to what people wait for. Raises TooManyRequests if SQL is read for the
-    caller already, ProviderBusy if too many read SQL, BeginAgain in a thread for short reads.
+    `by` None is background work, at lower priority. Raises TooManyRequests if the caller already has SQL being
+    analysed, ProviderBusy if there is no free slot, BeginAgain in a thread for short reads.
     """
     answers = _ask([each.as_json() for each in questions], by, until or deadline())
     return [
@@ -86,17 +86,17 @@ def readings(questions: Sequence[Question], by: SqlCaller | None, until: float |
 
 
 def was_read(reading: Reading) -> bool:
-    """Whether it says what reading came to; False if there was too little time or room for it."""
+    """Whether the analysis completed; False if it ran out of time or room."""
     return not any(problem.text in (_slow(), NOT_REACHED) for problem in reading.problems)
 
 
 def took_too_long(reading: Reading) -> bool:
-    """Whether all the time was over while it was read."""
+    """Whether the analysis timed out on this one."""
     return any(problem.text == _slow() for problem in reading.problems)
 
 
 def translation(sql: str, dialect: str, into: str, by: SqlCaller) -> Translation:
-    """The query in another dialect. Raises as `readings`."""
+    """The query translated into another dialect. Raises as `readings`."""
     (answer,) = _ask([{"sql": sql, "dialect": dialect, "into": into}], by, deadline())
     if "problem" in answer:
         return Translation(None, problems=(Problem(answer["problem"]),))
@@ -104,7 +104,7 @@ def translation(sql: str, dialect: str, into: str, by: SqlCaller) -> Translation
 
 
 def _ask(questions: Sequence[Mapping[str, Any]], by: SqlCaller | None, until: float) -> list[dict[str, Any]]:
-    """An answer for each question, or its problem. The shortest come first: a long one may take all the time."""
+    """An answer or a problem for each question. Shortest SQL first: a long one may use up all the time."""
     if not questions:
         return []
     may_block()
@@ -121,7 +121,7 @@ def _ask(questions: Sequence[Mapping[str, Any]], by: SqlCaller | None, until: fl
 
 
 def _lines(questions: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """The questions as lines of JSON, as many as may be asked at once, and with columns as far as there is room."""
+    """The questions as JSON lines, up to MOST_AT_ONCE, with columns up to MOST_TEXT."""
     size = given = 0
     for question in questions:
         size += len(question["sql"])
@@ -138,7 +138,7 @@ def _line(question: Mapping[str, Any], *, with_columns: bool) -> bytes:
 
 
 def _run(asked: bytes, seconds: float, niceness: int) -> tuple[list[bytes], str]:
-    """The lines that the program answered, and why there are no more."""
+    """The lines of the program's output, and why there are no more."""
     command = [sys.executable, "-sP", "-m", "views_mgmt.sql.program", f"{max(seconds, 0.001):.3f}", str(niceness)]
     alone: dict[str, Any] = {"cwd": "/", "env": {"PYTHONPATH": str(ROOT)}, "stderr": subprocess.DEVNULL}
     try:
@@ -160,15 +160,15 @@ def _slow() -> str:
 
 
 def _whole(output: bytes | None) -> list[bytes]:
-    """The lines that have an end."""
+    """The complete lines."""
     return (output or b"").split(b"\n")[:-1]
 
 
 @contextmanager
 def _place(by: SqlCaller) -> Iterator[None]:
-    """A place among the processes of the whole server that read SQL, within the shares of who asks.
+    """One of the server-wide analysis slots, within the quotas of the caller and the metalake.
 
-    Raises TooManyRequests for the caller's second one, ProviderBusy if none becomes free.
+    Raises TooManyRequests for the caller's second slot, ProviderBusy if none becomes free.
     """
     share = f"reading of SQL of metalake {by.metalake}"
     with (

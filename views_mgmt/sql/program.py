@@ -1,6 +1,6 @@
-"""The program that reads SQL: one question a line, one answer a line, as JSON.
+"""The SQL analysis program: JSON lines in, one answer per line out.
 
-It limits itself before it reads anything, so it ends in time also where the server that started it was killed.
+It sets its own limits before reading input, so it ends in time even if the server that started it was killed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import signal
 import sys
 from typing import Any
 
-MEMORY = 512 * 1024 * 1024  # bytes of address space; the largest query that is read needs a third of it
-NICENESS = 10  # lets requests go first, which leaves it a tenth of a processor that they use fully
-LAST = 19  # lets also those go first that people wait for
-DEPTH = 5000  # Python's calls within calls: some 200 parentheses within each other
+MEMORY = 512 * 1024 * 1024  # bytes of address space; the largest accepted query needs a third of it
+NICENESS = 10  # below requests: a tenth of a processor that they saturate
+LAST = 19  # background: below interactive analysis, too
+DEPTH = 5000  # Python's recursion limit: some 200 nested parentheses
 
 TOO_MUCH_MEMORY = "It takes more memory to be read than it is given here."
 FAILED = "It could not be read: the attempt failed."
@@ -29,19 +29,19 @@ def main() -> None:
 
 
 def _limit(seconds: float, niceness: int) -> None:
-    """Let the kernel end this process after so many seconds, whatever it computes, and bound its memory."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the server ends, and answers before it does
+    """Have the kernel kill this process after so many seconds, whatever it is doing, and cap its memory."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal: the server answers, then stops
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     signal.setitimer(signal.ITIMER_REAL, seconds)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))  # threads that ask are nicer
+    os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))  # the caller may be nicer
     sys.setrecursionlimit(DEPTH)
 
 
 def _answer(question: dict[str, Any]) -> dict[str, Any]:
-    """The reading or translation, as JSON; a problem alone for SQL that is too much for it."""
+    """The reading or translation as JSON; only a problem for SQL that exceeds the limits."""
     from formats.sql.analysis import read
     from formats.sql.parsing import TOO_DEEP
     from formats.sql.results import Source
@@ -56,7 +56,7 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"problem": TOO_MUCH_MEMORY}
     except RecursionError:
         return {"problem": TOO_DEEP}
-    except Exception:  # whatever SQL makes the library fail is one query's problem
+    except Exception:  # a crash of the library fails this query only
         return {"problem": FAILED}
 
 
