@@ -1,4 +1,4 @@
-"""The actor of a request, whom every service takes: who asks, and with which rights."""
+"""The actor, which every service takes: the caller and their permissions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from authz.snapshot import ALLOWS, DENY_SHIFT, Snapshot
 from metalake.lineage import Node
 
 NOBODY = 0
-SYSTEM = "metalake"  # who makes what nobody asked for
+SYSTEM = "metalake"  # the actor of the server's own work
 
 
 @dataclass(frozen=True)
@@ -22,19 +22,19 @@ class _Server:
     name: str = SYSTEM
 
 
-SERVER = _Server()  # as an event names it: no right is asked for what is only noticed, so that no policy is read
+SERVER = _Server()  # for events: recording what was noticed checks no permission and loads no policy
 
 
 @dataclass(frozen=True)
 class Actor:
-    """Who asks, with the policy as of the request's start; `id` is NOBODY for a name without an account.
+    """The caller, with the policy as of the request's start; `id` is NOBODY for a name without an account.
 
-    `claimed` are stored groups that a trusted token puts the caller in. Of the groups in `denying` only the DENYs
-    count, as of those that a token claimed for who made a schedule. `active` are the roles whose ALLOWs the caller
-    wants to use, None for all: DENY and ownership are never narrowed. `at` is the moment that the question is about, in
-    seconds since 1970, None for now. `within` is the only metalake that the caller's token is accepted in, as that of a
-    run is; None for all. `believed`: the `simple` authenticator accepted the name without proof; an account
-    is made when this actor first owns something (authz.callers.accounts).
+    `claimed` are stored groups that a trusted token claims for the caller. Of the groups in `denying` only DENYs count,
+    such as those a token once claimed for a schedule's owner. `active` are the roles whose ALLOWs count, None for all;
+    DENY and ownership are never narrowed. `at` is the evaluation time in seconds since 1970, None for now. `within` is
+    the only metalake that the token is valid in, as for a run's token; None for all. `believed`: the `simple`
+    authenticator accepted the name without proof; an account is created when this actor first owns something
+    (authz.callers.accounts).
     """
 
     id: int
@@ -72,7 +72,7 @@ class Actor:
 
     @cached_property
     def now(self) -> float:
-        """One moment for the whole request, so that its checks and its lists agree."""
+        """The same time throughout a request, so that its checks and lists agree."""
         return time.time() if self.at is None else self.at
 
     @cached_property
@@ -80,7 +80,7 @@ class Actor:
         return datetime.fromtimestamp(self.now, UTC)
 
     def mask(self, securables: Sequence[int]) -> int:
-        """The mask of all that is allowed and denied to the actor on these securables, at the actor's moment."""
+        """The mask of all the actor's ALLOWs and DENYs on these securables, as of `now`."""
         mask = self.policy.mask(self.roles, securables, self.now)
         if self.active is None and not self.denying:
             return mask
@@ -88,18 +88,18 @@ class Actor:
         return mask >> DENY_SHIFT << DENY_SHIFT | allowed & ALLOWS
 
     def as_json(self) -> dict[str, Any]:
-        """The actor as it is stored or sent; `actor_from` reads it back with the policy of that later moment."""
+        """The serialized actor; `actor_from` restores it with the policy current at that time."""
         stored = {"id": self.id, "name": self.name, **self.standing}
         return stored if self.within is None else stored | {"within": self.within}
 
     @property
     def standing(self) -> dict[str, Any]:
-        """The groups and roles of this request, as what acts for the actor later keeps them (`standing_in`)."""
+        """This request's groups and roles, stored for work done later on the actor's behalf (`standing_in`)."""
         stored = {"claimed": self.claimed, "active": self.active}
         return stored | {"denying": self.denying} if self.denying else stored
 
     def refreshed(self) -> Actor:
-        """The same actor on the policy as of now: a write reads it again inside its transaction."""
+        """The same actor with the current policy: a write rereads it inside its transaction."""
         return replace(self, policy=snapshot.latest())
 
     def owns(self, node: Node) -> bool:
@@ -112,12 +112,12 @@ class Actor:
 
 
 def system_actor() -> Actor:
-    """The actor of what nobody asked for: changes noticed outside, work resumed after a crash, what follows others."""
+    """The actor of the server's own work: imported changes, crash recovery, follow-up work."""
     return Actor(NOBODY, SYSTEM, snapshot.latest())
 
 
 def actor_from(stored: Mapping[str, Any]) -> Actor:
-    """The actor that `as_json` wrote, with the rights they have now."""
+    """The actor that `as_json` wrote, with their current permissions."""
     return Actor(
         id=stored["id"],
         name=stored["name"],

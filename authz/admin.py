@@ -1,7 +1,7 @@
-"""The admin of accounts, tokens and everything about rights.
+"""The Django admin of accounts, tokens and permissions.
 
-Operators make accounts, disable and enable them, and set passwords. Only services change rights: Django's groups are
-our roles, so their own admin page is removed.
+Operators create, disable and enable accounts, and set passwords. Only services change permissions: Django's groups back
+our roles, so their admin page is removed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NewAccountForm(UserCreationForm):
 
     def clean_username(self) -> str | None:
         name = super().clean_username()
-        if name is None:  # the name exists already, which the form has noted
+        if name is None:  # a duplicate: the form already has the error
             return None
         try:
             check_user_name(name)
@@ -82,7 +82,7 @@ class PasswordForm(AdminPasswordChangeForm):
 
 @admin.register(User)
 class AccountAdmin(UserAdmin, ReadOnlyAdmin):
-    """Accounts are disabled, not deleted, and never renamed: what they own and did refers to them by name."""
+    """Accounts are disabled, never deleted or renamed: ownership and audit refer to them by name."""
 
     form = UserChangeForm
     add_form = NewAccountForm
@@ -123,7 +123,7 @@ class AccountAdmin(UserAdmin, ReadOnlyAdmin):
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
-        """Called for a changed password too, whose message is a text and no list of fields."""
+        """Also called for a password change, whose message is a string instead of a list."""
         changes = [entry.get("changed", {}) for entry in message] if isinstance(message, list) else []
         fields = [field for change in changes for field in change.get("fields", ())]
         _record(request, "account.altered", obj, changed=fields or ["Password"])
@@ -162,7 +162,7 @@ def _listed(names: Iterable[str]) -> str:
 
 @admin.register(Token)
 class TokenAdmin(ReadOnlyAdmin):
-    """Personal tokens; operators can revoke them and not issue any."""
+    """Personal tokens; operators can revoke but not issue them."""
 
     list_display = ("name", "user", "created_at", "expires_at", "revoked_at")
     list_select_related = ("user",)
@@ -182,7 +182,7 @@ class TokenAdmin(ReadOnlyAdmin):
 
 @admin.register(Invitation)
 class InvitationAdmin(ReadOnlyAdmin):
-    """Links by which new accounts get their first password; whoever manages users withdraws them."""
+    """Invitation links with which new accounts set their first password; revoked with MANAGE_USERS, not here."""
 
     list_display = ("user", "metalake_id", "expires_at")
     list_select_related = ("user",)
@@ -253,7 +253,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
 @admin.register(Fact)
 class FactAdmin(ReadOnlyAdmin):
-    """The history of rights and objects; `manage.py verify_history` checks that nobody changed it."""
+    """The history of permissions and objects; `manage.py verify_history` detects tampering."""
 
     list_display = ("at", "actor", "event", "topic", "holder", "about", "name", "position")
     list_filter = ("topic",)
@@ -270,7 +270,7 @@ class PlanAdmin(ReadOnlyAdmin):
 
 @admin.register(Remembered)
 class RememberedAdmin(ReadOnlyAdmin):
-    """The failures that count now; the rows say how often, not whose they are."""
+    """Current failure counts; the rows do not reveal whose they are."""
 
     list_display = ("digest", "count", "until")
 
@@ -288,7 +288,7 @@ class PolicyChangeAdmin(ReadOnlyAdmin):
 
 @admin.register(UseCaller)
 class UseCallerAdmin(ReadOnlyAdmin):
-    """Who asked, of the record of use; its rows themselves are too many for a page."""
+    """The callers in the usage records, whose own rows are too many for a page."""
 
     list_display = ("id", "user_id", "claimed", "active")
     search_fields = ("user_id__exact",)
@@ -309,7 +309,7 @@ class UseQuestionAdmin(ReadOnlyAdmin):
 
 @admin.register(Dormancy)
 class DormancyAdmin(ReadOnlyAdmin):
-    """What a job last said about objects and people without use; the lists themselves are on the pages of owners."""
+    """A job's latest report of unused objects and inactive users; the lists are on the owners' pages."""
 
     list_display = ("metalake", "days", "object_count", "people_count", "complete_until", "at", "by")
     list_select_related = ("metalake",)
@@ -318,7 +318,7 @@ class DormancyAdmin(ReadOnlyAdmin):
 
 @admin.register(AccessReview)
 class AccessReviewAdmin(ReadOnlyAdmin):
-    """What the last review says of a metalake's grants; the findings themselves are on the pages of owners."""
+    """The latest access review of a metalake's grants; the findings are on the owners' pages."""
 
     list_display = ("metalake", "as_of", "days", "unused_count", "redundant_count", "shadowed_count", "at", "by")
     list_select_related = ("metalake",)
@@ -327,6 +327,6 @@ class AccessReviewAdmin(ReadOnlyAdmin):
 
 @admin.register(UseWriter)
 class UseWriterAdmin(ReadOnlyAdmin):
-    """The processes that count; one whose last write is minutes old was killed."""
+    """The processes that record usage; one whose last write is minutes old was killed."""
 
     list_display = ("process", "written_until", "lost")

@@ -1,7 +1,7 @@
-"""The authentication classes, which metalake/framework_settings.py lists in their order.
+"""The authentication classes, in the order of metalake/framework_settings.py.
 
-A request's `user` is an Actor. The first class that the credential is meant for decides; without a credential none
-does, and the permission of the endpoint refuses the request.
+A request's `user` is an Actor. The first class that handles the kind of credential decides; without a credential none
+does, and the endpoint's permission class rejects the request.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from metalake.rest.exceptions import CHALLENGE
 
 
 class Authentication(BaseAuthentication):
-    """Authenticates an actor, narrowed to the roles that X-Gravitino-Active-Roles names in the metalake of the path."""
+    """Authenticates an actor, narrowed to the roles in X-Gravitino-Active-Roles, of the metalake in the path."""
 
     @abstractmethod
     def actor(self, credential: Credential) -> Actor | None:
-        """The actor that the credential names; None if it is not meant for this class."""
+        """The actor of the credential; None if this class does not handle its kind."""
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
-        """Raises what identity.authenticate does."""
+        """Raises as identity.authenticate."""
         encoded = request.parser_context["kwargs"].get("metalake")
         metalake = decode(encoded) if encoded else None
         actor = self.actor(identity.credential_in(request.META.get("HTTP_AUTHORIZATION")))
@@ -54,14 +54,14 @@ class TokenAuthentication(Authentication):
 
 
 class SimpleAuthentication(Authentication):
-    """A name that is accepted without proof, on loopback."""
+    """A name accepted without proof, on loopback."""
 
     def actor(self, credential: Credential) -> Actor | None:
         return identity.by_simple(credential)
 
 
 class BasicAuthentication(Authentication):
-    """A user name and a password that is verified."""
+    """A user name and a verified password."""
 
     def actor(self, credential: Credential) -> Actor | None:
         return identity.by_password(credential)

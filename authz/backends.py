@@ -1,9 +1,9 @@
-"""The backend that answers `user.has_perm` and its relatives, on the policy as of now.
+"""Django's permission backend (`user.has_perm` etc.), on the current policy.
 
 metalake.<privilege>    on a securable: whether the privilege is in effect for the user
-authz.<operation>       on an object: whether they may do it there, by what they hold or own (authz.operations)
-metalake.see_pages      without an object: whether they may read the operators' pages, as staff may
-metalake.operate        likewise, whether they may do what only operators may; Django itself says yes to superusers
+authz.<operation>       on an object: whether grants or ownership permit the operation (authz.operations)
+metalake.see_pages      without an object: read access to the operators' pages, for staff
+metalake.operate        without an object: operator actions; Django itself permits superusers
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PolicyBackend(BaseBackend):
 
 
 def _may(user: User, name: str, obj: Securable | Lineage) -> bool:
-    """Whether the user may do an operation on a securable, or on what a page has located."""
+    """Whether the user may do an operation on a securable, or on an object that a page has resolved."""
     lineage: Lineage | None = by_ids([obj.pk]).get(obj.pk) if isinstance(obj, Securable) else obj
     if lineage is None:
         return False

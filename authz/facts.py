@@ -1,9 +1,9 @@
-"""The history of rights and objects: each change appends facts, in its own transaction.
+"""The history of permissions and objects: each change appends facts, in its own transaction.
 
-A fact states all that is true of one thing from then on: a role's grants on an object, a user's roles or groups, a
-group's roles, who is a member, where an object is and who owns it. The state at a moment is the newest fact of each
-thing up to that moment. Facts are sealed after their commit into one chain of keyed hashes, which shows any row
-that was changed, removed or inserted.
+A fact is the full state of one thing from then on: a role's grants on an object, a user's roles or groups, a group's
+roles, who is a member, where an object is and who owns it. The state at a point in time is the newest fact of each
+thing until then. Facts are sealed after their commit into one chain of keyed hashes, which reveals any row that was
+changed, removed or inserted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SEALED_FIELDS = ("metalake_id", "topic", "holder", "about", "name", "state", "a
 
 
 def rows_of(happened: list[Event]) -> Into:
-    """The facts of these events; to be called inside their transaction."""
+    """The facts of these events; call it inside their transaction."""
     rows = [_row(event, *fact) for event in happened for fact in event.facts]
     if users := {row.about for row in rows if row.topic == "members"}:
         names = dict(User.objects.filter(pk__in=users).values_list("pk", "username"))
@@ -85,7 +85,7 @@ class Head(NamedTuple):
 
 
 def seal_after_events() -> None:
-    """Seal what was committed with some events, once they are delivered; what fails is sealed with the next ones."""
+    """Seal newly committed facts after events are delivered; on failure the next call seals them."""
     try:
         seal()
     except DatabaseError:
@@ -93,15 +93,15 @@ def seal_after_events() -> None:
 
 
 def seal() -> int:
-    """Append the facts committed since to the chain that all nodes share; returns how many were sealed."""
+    """Append newly committed facts to the chain, which all nodes share; returns how many were sealed."""
     sealed = 0
     for _ in range(ROUNDS):
         if not Fact.objects.filter(position__isnull=True).exists():
-            break  # without a place among the writers
+            break  # no write transaction needed
         try:
             some = _seal_some()
         except IntegrityError:
-            continue  # another node took the place
+            continue  # another node took the position
         sealed += some
         if some < BATCH:
             break
@@ -109,7 +109,7 @@ def seal() -> int:
 
 
 def _seal_some() -> int:
-    """Seal one batch. The head is read first, so that a node sealing at the same time clashes and leaves no gap."""
+    """Seal one batch. The head is read first, so that concurrent nodes collide instead of leaving a gap."""
     with transaction.atomic():
         at = head()
         waiting = list(Fact.objects.filter(position__isnull=True).order_by("id").values_list("pk", "mac")[:BATCH])
@@ -131,7 +131,7 @@ def head() -> Head:
 
 
 def mac_of(fact: Fact) -> str:
-    """A keyed hash of the fact's contents, made before it is written."""
+    """A keyed hash of the fact's contents, computed before it is written."""
     values = [fact.at.timestamp(), *(getattr(fact, field) for field in _SEALED_FIELDS)]
     return _keyed(orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
 
@@ -149,7 +149,7 @@ class Broken(NamedTuple):
 
 
 def verify(since: Head | None = None) -> Broken | None:
-    """None if every sealed fact is as it was written and the chain still contains the exported head `since`."""
+    """None if all sealed facts are intact and the chain still contains the exported head `since`."""
     at = Head(0, FIRST)
     for fact in Fact.objects.filter(position__isnull=False).order_by("position").iterator(chunk_size=BATCH):
         place = at.position + 1
@@ -175,11 +175,11 @@ def parse_head(text: str) -> Head:
     return Head(int(position), digest)
 
 
-# Reading the state at a moment
+# Reading the state at a point in time
 
 
 def lineage_in(state: Any) -> tuple[int, ...]:
-    """The lineage in the state of an object's fact; empty for an object that was dropped."""
+    """The lineage in an object fact's state; empty for a dropped object."""
     return tuple(int(step) for step in state["lineage"][1:].split("/")) if state else ()
 
 

@@ -1,6 +1,6 @@
-"""The rows that an actor owns, or that carry grants to them, as filters: of Django's queries, and as SQL.
+"""Visibility filters by ownership and grants, as Django queries and as SQL.
 
-Which of them a list shows is decided in authz.policy.
+authz.policy decides which of them a list applies.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from metalake.privileges import Effect, Privilege
 
 
 class Showing(NamedTuple):
-    """The rows of a list that an actor may see: all of them, none, or by what the actor owns and holds.
+    """Which rows of a list an actor may see: all, none, or by ownership and grants.
 
-    `by` has privileges of which one has to be in effect on the row itself, each with whether it is allowed on the
-    container already, so that only a DENY on the row hides it.
+    One privilege of `by` has to be in effect on the row itself; its flag says that the container already ALLOWs it, so
+    that only a DENY on the row hides it.
     """
 
     is_all: bool = False
@@ -33,13 +33,13 @@ class Showing(NamedTuple):
 
 
 Condition = tuple[str, list[Any]]
-"""A condition of SQL about columns of metalake_securable, and its parameters."""
+"""An SQL condition on columns of metalake_securable, and its parameters."""
 
 EVERYTHING, NOTHING = Showing(is_all=True), Showing(is_none=True)
 
 
 class Term(NamedTuple):
-    """That a column has this value, or one of these; with `is_not`, none of them."""
+    """A condition: the column equals the value or is one of the values; `is_not` negates it."""
 
     column: str
     values: int | Collection[int] | QuerySet
@@ -52,7 +52,7 @@ def _owning(actor: Actor) -> list[Term]:
 
 
 def _ways(actor: Actor, showing: Showing) -> list[list[Term]]:
-    """The rule of lists: a row is shown if all terms of one of these ways hold for it.
+    """The rule of lists, an OR of ANDs: a row is shown if all terms of one alternative hold.
 
     The actor owns it, or one of the privileges is in effect on it (docs/authorization.md, rule 2).
     """
@@ -69,7 +69,7 @@ def owned(actor: Actor) -> Q:
 
 
 def matching(actor: Actor, showing: Showing) -> Q:
-    """A filter for the rows that are shown, of those that are neither shown all nor hidden all."""
+    """The filter for the visible rows; not for EVERYTHING or NOTHING."""
     return reduce(or_, (reduce(and_, map(_as_q, way)) for way in _ways(actor, showing)))
 
 
@@ -86,7 +86,7 @@ def shown(actor: Actor, showing: Showing, rows: QuerySet) -> QuerySet:
 
 
 def carrying(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | QuerySet:
-    """The ids of the rows that carry such a grant themselves: listed if they are few, which databases plan best."""
+    """The ids of objects with such a grant of their own: a list if few, which databases plan best, else a subquery."""
     if (ids := carriers(actor, privilege, effect)) is not None:
         return ids
     about = {"permission__codename": privilege.value, "effect": effect.value}
@@ -95,7 +95,7 @@ def carrying(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | 
 
 
 def carriers(actor: Actor, privilege: Privilege, effect: Effect) -> list[int] | None:
-    """The ids of the objects that carry such a grant themselves; None if there are too many to name."""
+    """The ids of objects with such a grant of their own; None if too many to list."""
     return actor.policy.carrying(_roles(actor, effect), snapshot.mask_of(privilege, effect), actor.now)
 
 
@@ -104,7 +104,7 @@ def _roles(actor: Actor, effect: Effect) -> tuple[int, ...]:
 
 
 def condition_of(actor: Actor, showing: Showing) -> Condition | None:
-    """The filter of `shown` as a condition of SQL with its parameters; None if there are too many ids to name."""
+    """The filter of `shown` as an SQL condition with parameters; None if there are too many ids to list."""
     if showing.is_all or showing.is_none:
         return "FALSE" if showing.is_none else "TRUE", []
     ways = _ways(actor, showing)
@@ -115,15 +115,15 @@ def condition_of(actor: Actor, showing: Showing) -> Condition | None:
 
 
 def steps_below(actor: Actor, lineage: str) -> Condition | None:
-    """A condition for the children of a container that lie above a schema which the actor owns or holds USE_SCHEMA on.
+    """A condition for a container's children that are or lead to a schema that the actor owns or has USE_SCHEMA on.
 
-    Includes such schemas themselves. None if a DENY may take some of those rights away, which SQL cannot tell.
+    None if a DENY may override some of those grants, which SQL cannot decide.
     """
     granted = carriers(actor, Privilege.USE_SCHEMA, Effect.ALLOW)
     if granted is None or carriers(actor, Privilege.USE_SCHEMA, Effect.DENY) != []:
         return None
-    # The id that follows the container's in a lineage; the lineage is compared as an expression where an index by id
-    # or by owner is the better one.
+    # The id after the container's in a lineage; comparing the lineage as an expression steers the planner to an index
+    # by id or owner instead.
     rest = f"substr(lineage, {len(lineage) + 2})"
     step = f"CAST({rest} AS INTEGER)" if connection.vendor == "sqlite" else f"split_part({rest}, '/', 1)::bigint"
     inside, by_expression = "lineage > %s AND lineage < %s", "lineage || '' > %s AND lineage || '' < %s"
@@ -136,7 +136,7 @@ def steps_below(actor: Actor, lineage: str) -> Condition | None:
 
 
 def _as_sql(term: Term) -> tuple[str, Any]:
-    """A condition, and its one parameter, also for a list of any length, so that the text stays the same."""
+    """A condition with exactly one parameter, even for a list, so that the SQL text does not vary."""
     column, values, is_not = term
     if isinstance(values, int):
         return f"{column} = %s", values

@@ -1,4 +1,4 @@
-"""Row locks until a transaction ends, so that an object looked up by name keeps that name (docs/decisions/locks.md)."""
+"""Row locks held until commit, so that an object looked up by name keeps that name (docs/decisions/locks.md)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from metalake.models import Securable, below
 
 
 class Lock(StrEnum):
-    """PostgreSQL's row locks, by what a write does with an object; each excludes changes of its name and place."""
+    """PostgreSQL's row lock modes, by what a write does to an object; each blocks renames and moves of it."""
 
     HANGS = "FOR KEY SHARE"  # something is created below the object, or refers to it as a grant does
-    CHANGES = "FOR NO KEY UPDATE"  # its own columns change; rows that refer to it may come and go
-    MOVES = "FOR UPDATE"  # its name or place changes, or it is deleted
+    CHANGES = "FOR NO KEY UPDATE"  # its own columns change; referring rows may come and go
+    MOVES = "FOR UPDATE"  # it is renamed, moved or deleted
 
 
 def hold(lock: Lock, *ids: int) -> None:
-    """Lock these objects, in the order of their ids, waiting for other writers.
+    """Lock these objects in id order, waiting for other writers.
 
-    Read afterwards whether and where they still exist. On SQLite this does nothing: a write has the whole database to
-    itself.
+    Afterwards, reread whether and where they still exist. A no-op on SQLite, where a write locks the whole database.
     """
     if not connection.features.has_select_for_update:
         return
@@ -30,9 +29,9 @@ def hold(lock: Lock, *ids: int) -> None:
 
 
 def hold_owner(user_id: int) -> None:
-    """Lock the future owner of a new object, whose removal would hand over what they own.
+    """Lock the future owner of a new object against removal, which would transfer what they own.
 
-    Read afterwards whether they still exist.
+    Afterwards, reread whether they still exist.
     """
     if not connection.features.has_select_for_update:
         return
@@ -41,5 +40,5 @@ def hold_owner(user_id: int) -> None:
 
 
 def hold_below(lineage: str) -> None:
-    """Lock all objects below the one of this lineage, which the caller has locked; parents first."""
+    """Lock all objects below this lineage, parents first; the caller has locked the top one."""
     list(Securable.objects.select_for_update().filter(below(lineage)).order_by("lineage").values_list("pk"))

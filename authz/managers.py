@@ -1,6 +1,6 @@
-"""Our managers in place of guardian's: they read rows as those do, and write through the services or not at all.
+"""Our managers in place of guardian's: they read rows the same way, and write only through the services.
 
-Only services may use `Grant.rows`, by which they write grants.
+Only services may use `Grant.rows`, to write grants.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def refuse(why: str) -> NoReturn:
 
 
 class ReadRows(models.QuerySet):
-    """A query set that only reads; every method that writes is refused, the asynchronous ones included."""
+    """A read-only query set: every write method raises Unsupported, including the async ones."""
 
     why = RAW
 
@@ -44,7 +44,7 @@ class ClosedRows(ReadRows):
 
 
 class Writer(Protocol):
-    """Gives and takes an ALLOW of a privilege, for each role's group on each object, in place of guardian's writers."""
+    """Grants and revokes an ALLOW for each role's group on each object, in place of guardian's writers."""
 
     def give(self, perm: Any, groups: Iterable[Any], objects: Iterable[Any]) -> list[Any]: ...
 
@@ -52,7 +52,7 @@ class Writer(Protocol):
 
 
 class GrantManager(GroupObjectPermissionManager.from_queryset(ReadRows)):  # type: ignore[misc]
-    """The manager of groups' permissions; `writer` is set at start (authz.guardian_adapter.patches)."""
+    """The manager of group permissions; `writer` is set at startup (authz.guardian_adapter.patches)."""
 
     writer: ClassVar[Writer]
 
@@ -76,7 +76,7 @@ class GrantManager(GroupObjectPermissionManager.from_queryset(ReadRows)):  # typ
 
 
 class ClosedManager(BaseObjectPermissionManager.from_queryset(ClosedRows)):  # type: ignore[misc]
-    """The manager of permissions that Metalake does not have: those of users, and on objects that are no securables."""
+    """The manager of permissions that Metalake does not support: to users, or on objects other than securables."""
 
     def assign_perm(self, *args: Any, **kwargs: Any) -> NoReturn:
         refuse(TO_ROLES)

@@ -1,4 +1,4 @@
-"""The rules for names of users, groups, roles and tokens, and for properties of roles."""
+"""Validation of user, group, role and token names, and of role properties."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ MAX_PROPERTIES = 1000
 MAX_VALUE = 64 * 1024
 MAX_ROLE_NAME = 64
 JOBS_PRINCIPAL = "system-jobs"
-"""The user that writes what jobs find out; nobody signs in as that."""
+"""The service account that writes job results; nobody can sign in with it."""
 ROLE_NAME = re.compile(rf"\w[\w/=-]{{0,{MAX_ROLE_NAME - 1}}}")
 
 
 def check_name(name: str, kind: str) -> None:
-    """Check the rule of groups and tokens: printable text of 1 to 128 characters without spaces around it."""
+    """Raise Invalid unless a group or token name is 1 to 128 printable characters without surrounding spaces."""
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
         raise Invalid(f"{name!r} cannot be a {kind} name: use 1 to {MAX_NAME} printable characters.", kind=kind)
 
 
 def check_user_name(name: str) -> None:
-    """Check the rule of users: that of groups, and no colon, which ends the name in Basic credentials."""
+    """As `check_name`; also rejects a colon, which ends the name in Basic credentials. Raises Invalid."""
     check_name(name, "user")
     if ":" in name:
         raise Invalid(f"{name!r} cannot be a user name: a colon ends the name in a Basic credential.", kind="user")
 
 
 def check_role_name(name: str) -> None:
-    """Check the upstream rule of roles: a word character, then up to 63 of `\\w / = -`."""
+    """Raise Invalid unless a role name follows Gravitino's rule: a word character, then up to 63 of `\\w / = -`."""
     if not ROLE_NAME.fullmatch(name):
         raise Invalid(
             f"{name!r} cannot be a role name: use up to 64 letters, digits or any of _ / = - and start with a letter, "

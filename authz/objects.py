@@ -1,6 +1,6 @@
-"""Finds the objects that rights are about, without knowing catalogs, schemas or tables.
+"""Resolves securable objects without depending on catalogs, schemas or tables.
 
-The room that has those tables registers a Finder at start; metalakes and roles are looked up here.
+The package with those tables registers a Finder at startup; metalakes and roles are looked up here.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from metalake.lineage import Address, Located, Node, logical, missing
 from metalake.models import Metalake, Securable
 
 BATCH = 5000
-MOST_EXTRA = 8  # dots inside the names of a full name that does not escape them
+MOST_EXTRA = 8  # unescaped dots within the names of a full name
 DOTS = "Write a dot inside a name as its percent escape, 2E."
 T = TypeVar("T")
 
 
 class Finder(Protocol):
-    """What authz asks of the room that has catalogs, schemas and tables. It checks no permission."""
+    """The interface to the package with catalogs, schemas and tables. It checks no permissions."""
 
     def find(self, address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
-        """The object with all above it, the metalake first; None if it is missing.
+        """The object with its ancestors, metalake first; None if missing.
 
-        What only an outside system has is met on behalf of the asker, as a load meets it. A miss runs the queries that
-        refusing a hidden object to the asker runs, so that timing does not differ.
+        An object that exists only in an outside system is imported on behalf of the asker, as a load does. A miss runs
+        the same queries as denying the asker a hidden object, so that timing does not differ.
         """
 
     def discover(self, actor: Actor, addresses: Sequence[Address]) -> bool:
-        """Have outside systems asked for objects without a row that the actor may load or grant on; whether any was.
+        """Import objects without rows from outside systems, if the actor may load or grant on them; True if any was.
 
-        Nothing is asked in a transaction. Raises ProviderUnavailable, also if there was no time for all.
+        No remote calls in a transaction. Raises ProviderUnavailable, also if time ran out.
         """
 
     def ids_of(self, metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
@@ -57,7 +57,7 @@ _finder: Finder | None = None
 
 
 def register_finder(finder: Finder) -> None:
-    """To be called once at start; a later call replaces the finder."""
+    """Call it once at startup; a later call replaces the finder."""
     global _finder
     _finder = finder
 
@@ -86,10 +86,10 @@ def address_of(metalake: str, kind: Kind, full_name: str) -> Address:
 
 
 def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None) -> Address:
-    """As `address_of`; dots too many in a full name divide levels, or stand in names, of the one object it can mean.
+    """As `address_of`; surplus dots in a full name are resolved as level separators or parts of names.
 
-    Only such a name is looked up, among the objects with rows, and what the viewer does not see does not count. Raises
-    Invalid for none, and for two objects that are called so.
+    Only such a name is looked up, among objects with rows that the viewer can see. Raises Invalid if no or several
+    objects match.
     """
     parts = full_name.split(".")
     extra = len(parts) - max(KINDS[Kind(kind)].depth - 1, 1)
@@ -110,7 +110,7 @@ def resolved(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = N
 
 
 def _spelled(kind: Kind, parts: Sequence[str]) -> Iterator[list[str]]:
-    """The full names that these parts may mean: every end as the leaf, every division of the rest into levels."""
+    """The possible full names: every suffix as the leaf, every division of the rest into levels."""
     for cut in [len(parts)] if kind is Kind.SCHEMA else range(2, len(parts)):
         path = HierarchicalSchema(tuple(parts[1:cut]))
         for each in (path, *path.twins):
@@ -126,10 +126,9 @@ def find_metalake(name: str) -> Located | None:
 def find_object(
     metalake: str, kind: Kind, full_name: str, asker: Actor | None = None, *, viewer: Actor | None = None
 ) -> Located:
-    """The object of a metalake by its full name, `resolved` for the viewer, who is the asker if not given.
+    """An object by its full name, `resolved` for the viewer, by default the asker.
 
-    Raises NotFound and Invalid of kind "object". With an `asker`, a miss takes as long as refusing a hidden object to
-    them.
+    Raises NotFound and Invalid of kind "object". With an `asker`, a miss takes as long as denying them a hidden object.
     """
     address = resolved(metalake, kind, full_name, viewer or asker)
     if address.kind is Kind.METALAKE:
@@ -146,7 +145,7 @@ def find_object(
 
 
 def find_asked(metalake: str, kind: Kind, full_name: str, asker: Actor | None) -> Located:
-    """As `find_object`, for a question: what only a system has that does not answer is missing."""
+    """As `find_object`, for reads: an object only in an outside system that is unavailable counts as missing."""
     try:
         return find_object(metalake, kind, full_name, asker)
     except StoreUnavailable:
@@ -156,7 +155,7 @@ def find_asked(metalake: str, kind: Kind, full_name: str, asker: Actor | None) -
 
 
 def discover(actor: Actor, metalake: str, addresses: Sequence[Address]) -> None:
-    """Before a change that names these objects: those that only an outside system has get their rows."""
+    """Before a change that names these objects: import those that exist only in an outside system."""
     top = find_metalake(metalake)
     absent = [address for address, id in _ids_of(top.id, addresses).items() if id is None] if top and addresses else []
     if absent:
@@ -164,7 +163,7 @@ def discover(actor: Actor, metalake: str, addresses: Sequence[Address]) -> None:
 
 
 def locate_anywhere(actor: Actor, top: Located, addresses: Collection[Address]) -> dict[Address, Located]:
-    """As `locate_all`, with what only an outside system has, as far as the actor may load it or grant on it."""
+    """As `locate_all`, importing objects from outside systems if the actor may load or grant on them."""
     located = locate_all(top, addresses)
     absent = [address for address in addresses if address not in located]
     if absent and finder().discover(actor, absent):
@@ -173,7 +172,7 @@ def locate_anywhere(actor: Actor, top: Located, addresses: Collection[Address]) 
 
 
 def id_of(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None) -> list[int]:
-    """The id of the object that `find_object` finds; empty if it raises, and for a role."""
+    """The id of the object that `find_object` returns, as a list; empty if it raises, and for a role."""
     try:
         target = find_object(metalake, kind, full_name, viewer=viewer)
     except (Invalid, NotFound):
@@ -182,7 +181,7 @@ def id_of(metalake: str, kind: Kind, full_name: str, viewer: Actor | None = None
 
 
 def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:
-    """The ids of the objects at these addresses that exist, metalakes left out."""
+    """The ids of existing objects at these addresses, without metalakes."""
     top = find_metalake(metalake)
     if top is None:
         return []
@@ -190,13 +189,13 @@ def ids_at(metalake: str, addresses: Sequence[Address]) -> list[int]:
 
 
 def beside(top: Located, kind: Kind, name: str) -> Located | None:
-    """The role or top leaf of this name in a metalake."""
+    """The role or top leaf with this name in a metalake."""
     row = Securable.objects.filter(parent_id=top.id, slot=slot_of(kind), name=name).values_list(*Node._fields).first()
     return top.below(Node(*row)) if row else None
 
 
 def _ids_of(metalake_id: int, addresses: Iterable[Address]) -> dict[Address, int | None]:
-    """The ids of the objects at these addresses below the metalake, None for a missing one and for a role."""
+    """The ids of objects at these addresses below the metalake; None if missing, and for a role."""
     below = [address for address in addresses if address.kind is not Kind.METALAKE]
     ids: dict[Address, int | None] = dict.fromkeys(below)
     for some in batches(address for address in below if address.kind not in BESIDE_CATALOGS):
@@ -210,9 +209,9 @@ def _ids_of(metalake_id: int, addresses: Iterable[Address]) -> dict[Address, int
 
 
 def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Located]:
-    """Many objects of a metalake, one by one, in a constant number of statements.
+    """Many objects of a metalake, yielded one by one, in a constant number of statements.
 
-    Raises NotFound on reaching one that is missing, so that the caller can refuse a hidden one before it first.
+    Raises NotFound only on reaching a missing one, so that the caller can first deny a hidden one before it.
     """
     located = locate_all(metalake, addresses)
     for address in addresses:
@@ -222,7 +221,7 @@ def find_objects(metalake: Located, addresses: Sequence[Address]) -> Iterator[Lo
 
 
 def locate_all(metalake: Located, addresses: Iterable[Address]) -> dict[Address, Located]:
-    """The objects at these addresses, as find_objects finds them; missing ones are left out."""
+    """The objects at these addresses; missing ones are left out."""
     ids: dict[Address, int | None] = {Address(metalake=metalake.name): metalake.id}
     ids |= _ids_of(metalake.id, addresses)
     located = by_ids(id for id in ids.values() if id is not None)
@@ -230,7 +229,7 @@ def locate_all(metalake: Located, addresses: Iterable[Address]) -> dict[Address,
 
 
 def by_ids(ids: Iterable[int]) -> dict[int, Located]:
-    """These objects with all above them, in two statements for each batch; missing ones are left out."""
+    """These objects with their ancestors, in two statements per batch; missing ones are left out."""
     rows = {row[0]: row for row in _securables(ids)}
     lineages = {id: tuple(int(part) for part in lineage[1:].split("/")) for id, *_, lineage in rows.values()}
     above = {id for lineage in lineages.values() for id in lineage} - rows.keys()
@@ -248,7 +247,7 @@ def _securables(ids: Iterable[int]) -> Iterator[tuple]:
 
 
 def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
-    """The items in lists of this size, by default as many as one statement may name."""
+    """The items in lists of this size, by default what fits into one statement."""
     waiting = iter(items)
     while some := list(islice(waiting, size)):
         yield some

@@ -1,8 +1,8 @@
-"""The one table of operations: for each the kinds of objects, the privileges that suffice, the owners who may do it,
-and what must be traversed.
+"""The table of operations: for each the object kinds, the sufficient privileges, the owners who may do it, and the
+required traversal.
 
-Nothing else decides who may do what. Routes and services name a row of this table, or a family of rows if the kind
-of the object is part of the request. Source: docs/authorization.md.
+It alone decides who may do what. Routes and services name a row of this table, or a family of rows if the object's
+kind is part of the request. Source: docs/authorization.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from metalake.privileges import Privilege
 
 
 class Traversal(Enum):
-    """The privileges of use that reaching the object takes, unless the actor owns its catalog or metalake."""
+    """The USE_ privileges needed to reach the object, unless the actor owns its catalog or metalake."""
 
     NONE = auto()
     CATALOG = auto()  # USE_CATALOG
@@ -42,9 +42,9 @@ def any_of(*privileges: Privilege) -> Sets:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """What a request asks to do. Any one set of `sufficient` is enough.
+    """An action. Any one set of `sufficient` is enough.
 
-    `on` are the kinds of objects that the rights are checked on: for creations and lists that is the container.
+    `on` are the kinds of the object that is checked: for create and list, the container.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Operation:
     sufficient: Sets = NOBODY
     owners: frozenset[str]
     traversal: Traversal = Traversal.NONE
-    # Privileges whose DENY on objects of these kinds blocks everybody but owners.
+    # Privileges whose DENY on these kinds blocks everybody except owners.
     blocked_by: Blocks = ()
 
 
@@ -76,7 +76,7 @@ def _add(
 
 
 P = Privilege
-# Rows of containers and roles are written out, since no two are alike; those of leaves follow from their declarations.
+# Rows of containers and roles are written out, since no two are alike; leaf rows are derived from KINDS.
 _LEAF = frozenset(LEAVES)
 _CONTAINER = frozenset({Kind.CATALOG, Kind.SCHEMA})
 
@@ -85,7 +85,7 @@ ALTER_METALAKE = _add("alter_metalake", METALAKE, NOBODY, _TOP)
 DROP_METALAKE = _add("drop_metalake", METALAKE, NOBODY, _TOP)
 ENABLE_METALAKE = _add("enable_metalake", METALAKE, NOBODY, _TOP)
 
-# Whoever sees a container may list it: one that is only a path to something below lists that and nothing else.
+# Whoever sees a container may list it; if it is visible only as a path, only what it leads to is listed.
 LIST_CATALOGS = _add("list_catalogs", METALAKE, ANYONE, _TOP)
 CREATE_CATALOG = _add("create_catalog", METALAKE, any_of(P.CREATE_CATALOG), _TOP)
 TEST_CONNECTION = _add("test_connection", METALAKE, any_of(P.CREATE_CATALOG), _TOP)
@@ -94,7 +94,7 @@ ALTER_CATALOG = _add("alter_catalog", CATALOG, NOBODY, _CATALOG_UP)
 DROP_CATALOG = _add("drop_catalog", CATALOG, NOBODY, _CATALOG_UP)
 ENABLE_CATALOG = _add("enable_catalog", CATALOG, NOBODY, _CATALOG_UP)
 REFRESH_CATALOG = _add("refresh_catalog", CATALOG, NOBODY, _CATALOG_UP)
-# Choosing locations for a catalog's schemas, and for tables outside their schema's folder.
+# Choosing the locations of a catalog's schemas, and of tables outside their schema's folder.
 CHOOSE_PLACES = _add("choose_places", CATALOG, NOBODY, _CATALOG_UP)
 
 LIST_SCHEMAS = _add("list_schemas", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATALOG)
@@ -103,7 +103,7 @@ _HIDDEN_PARENT = (P.USE_SCHEMA, frozenset({SCHEMA}))
 CREATE_SCHEMA = _add(
     "create_schema", _CONTAINER, any_of(P.CREATE_SCHEMA), _SCHEMA_UP, Traversal.CATALOG, (_HIDDEN_PARENT,)
 )
-# The same if parent schemas are missing, which are then created too.
+# The same with missing parent schemas, which are created too.
 BOOTSTRAP_SCHEMA = _add(
     "bootstrap_schema",
     _CONTAINER,
@@ -118,12 +118,12 @@ DROP_SCHEMA = _add("drop_schema", SCHEMA, NOBODY, _SCHEMA_UP, Traversal.CATALOG)
 
 
 def _leaf_rows(kind: Kind) -> None:
-    """Add the operations that every kind of leaf has, with the privileges of its declaration."""
+    """Add the operations common to all leaves, with the privileges declared for the kind."""
     rights, is_top = rights_of(kind), kind in TOP_LEAVES
     home, up, traversal = (METALAKE, _TOP, Traversal.NONE) if is_top else (SCHEMA, _SCHEMA_UP, Traversal.SCHEMA)
     _add(f"list_{KINDS[kind].plural}", home, ANYONE, up, traversal)
     _add(rights.create[0], home, any_of(*rights.create), up, traversal)
-    # A move leads to another schema and takes the right to create there; a new name in the same one is an alteration.
+    # A move goes to another schema and requires create there; a rename within the schema is an alteration.
     for verb, privileges in (("load", rights.load), ("alter", rights.alter), ("move", ()), ("drop", rights.drop)):
         if not (is_top and verb == "move"):
             _add(f"{verb}_{kind}", kind, any_of(*privileges), _ALL, traversal)
@@ -156,7 +156,7 @@ REGISTER_VIEW = _add("register_view", SCHEMA, any_of(P.CREATE_VIEW), _SCHEMA_UP,
 REGISTER_TABLE = _add("register_table", SCHEMA, any_of(P.CREATE_TABLE), _SCHEMA_UP, Traversal.SCHEMA)
 VEND_CREDENTIALS = _add("vend_credentials", Kind.TABLE, any_of(P.SELECT_TABLE), _ALL, Traversal.SCHEMA)
 COMMIT_TABLE = _add("commit_table", Kind.TABLE, any_of(P.MODIFY_TABLE), _ALL, Traversal.SCHEMA)
-# Releasing the former places of a table, which no other object may use until then.
+# Releasing a table's former locations, which no other object may use until then.
 RELEASE_PLACES = _add("release_places", Kind.TABLE, NOBODY, _ALL, Traversal.SCHEMA)
 
 LIST_MEMBERS = _add("list_members", METALAKE, ANYONE, _TOP)
@@ -166,25 +166,25 @@ LIST_ROLES = _add("list_roles", METALAKE, ANYONE, _TOP)
 CREATE_ROLE = _add("create_role", METALAKE, any_of(P.CREATE_ROLE), _TOP)
 READ_ROLES = _add("read_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
 ASSIGN_ROLES = _add("assign_roles", METALAKE, any_of(P.MANAGE_GRANTS), _TOP)
-# A role's holders may load it too.
+# A role's holders may load it as well.
 LOAD_ROLE = _add("load_role", Kind.ROLE, any_of(P.MANAGE_GRANTS), _ALL)
 DROP_ROLE = _add("drop_role", Kind.ROLE, NOBODY, _ALL)
 
-# Whoever sees the metalake may list its job templates and other top leaves, and sees what they may load.
+# Whoever sees the metalake may list its job templates and other top leaves; the list has what they may load.
 for _kind in TOP_LEAVES:
     _leaf_rows(_kind)
-# Running a template takes USE_JOB_TEMPLATE on it as well; those that are built in take it on the metalake to load.
+# Running a template also requires USE_JOB_TEMPLATE on it; loading the built-in ones requires it on the metalake.
 LOAD_BUILT_IN_TEMPLATES = _add("load_built_in_templates", METALAKE, any_of(P.USE_JOB_TEMPLATE), _TOP)
 RUN_JOB = _add("run_job", METALAKE, any_of(P.RUN_JOB), _TOP)
-# Everybody sees and cancels the runs that they started; those of others take this.
+# Everybody may see and cancel their own runs; other users' runs require this.
 LIST_JOBS = _add("list_jobs", METALAKE, ANYONE, _TOP)
 MANAGE_JOBS = _add("manage_jobs", METALAKE, NOBODY, _TOP)
-# Making the catalog that jobs write their results to, with its principal.
+# Creating the catalog that jobs write their results to, with its service account.
 CREATE_SYSTEM_CATALOG = _add("create_system_catalog", METALAKE, NOBODY, _TOP)
 
 
 def _on_each(verb: str, sufficient: Sets, *more: Kind) -> dict[Kind, Operation]:
-    """Add a verb's row for each kind that is granted on, and for `more`; leaves in schemas share theirs."""
+    """Add a verb's row for each grantable kind and for `more`; leaves in schemas share one row."""
     rows = {
         METALAKE: _add(f"{verb}_metalake", METALAKE, sufficient, _TOP),
         CATALOG: _add(f"{verb}_catalog", CATALOG, sufficient, _CATALOG_UP),
@@ -197,13 +197,13 @@ def _on_each(verb: str, sufficient: Sets, *more: Kind) -> dict[Kind, Operation]:
 FAMILIES: dict[str, dict[Kind, Operation]] = {
     "load": {kind: OPERATIONS[f"load_{kind}"] for kind in STORED_KINDS},
     "list_below": {METALAKE: LIST_CATALOGS, CATALOG: LIST_SCHEMAS, SCHEMA: LIST_CHILD_SCHEMAS},
-    # Only what lies above the object is traversed: granting on an object does not require loading it.
+    # Only the containers are traversed: granting on an object does not require loading it.
     "grant_on": _on_each("grant_on", any_of(P.MANAGE_GRANTS)),
     "own": _on_each("own", NOBODY, Kind.ROLE),
-    # Reading other people's access to an object, present or past, takes the right to grant there.
+    # Reading other users' access to an object, current or past, requires grant there.
     "read_access": _on_each("read_access_to", any_of(P.MANAGE_GRANTS)),
 }
-"""Rows that ask the same of objects of different kinds."""
+"""Rows of the same action on different kinds, by kind."""
 GRANT_ON_METALAKE = OPERATIONS["grant_on_metalake"]
 OWN_METALAKE = OPERATIONS["own_metalake"]
 OWN_CATALOG = OPERATIONS["own_catalog"]
@@ -213,7 +213,7 @@ READ_ACCESS_TO_METALAKE = OPERATIONS["read_access_to_metalake"]
 FINDING: dict[str, Operation] = {
     kind: OPERATIONS[f"drop_{kind}"] for kind in (*LEAVES, *TOP_LEAVES) if rights_of(kind).drop
 }
-"""Rows that let an actor see an object's name without loading it: whoever may drop it must find it."""
+"""Rows that make an object's name visible without load: whoever may drop it must find it."""
 
 
 def load_of(kind: str) -> Operation:
@@ -227,7 +227,7 @@ def listing(kind: Kind) -> Operation:
 
 
 def create_of(kind: str) -> Operation:
-    """The operation of making a leaf of this kind."""
+    """The operation of creating a leaf of this kind."""
     return OPERATIONS[rights_of(kind).create[0]]
 
 
@@ -242,20 +242,20 @@ def own(kind: str) -> Operation:
 
 
 def read_access(kind: str) -> Operation:
-    """The operation of reading other people's access to an object of this kind."""
+    """The operation of reading other users' access to an object of this kind."""
     return FAMILIES["read_access"][Kind(kind)]
 
 
 @cache
 def use_of(privilege: Privilege, kind: Kind) -> Operation:
-    """The operation of using a privilege on an object of this kind: it takes the privilege or ownership, and traversal.
+    """The operation of using a privilege on an object of this kind: requires the privilege or ownership, and traversal.
 
-    On a container it covers the container itself; objects below may need more.
+    On a container it covers only the container itself; objects below may require more.
     """
     if privilege is P.MANAGE_GRANTS:
         return grant_on(kind)
     row = BOOTSTRAP_SCHEMA if privilege is P.BOOTSTRAP_NAMESPACE else OPERATIONS.get(privilege.value)
     if row is not None and kind in row.on:
         return replace(row, sufficient=any_of(privilege))
-    loading = FAMILIES["load"].get(kind, LOAD_TABLE)  # kinds without rows are reached as tables are
+    loading = FAMILIES["load"].get(kind, LOAD_TABLE)  # kinds without rows are traversed like tables
     return replace(loading, name=f"use_{privilege}", on=frozenset({kind}), sufficient=any_of(privilege))

@@ -1,8 +1,8 @@
-"""Verifies passwords, in one way for the wires, the pages and the admin.
+"""Verifies passwords for the APIs, the pages and the admin alike.
 
-The slow hash runs once for an account, an address and a password: a right one is remembered by a digest that changes
-with the stored hash. A try is counted before it is hashed, so that many at once cannot get round the limits; a
-remembered password passes whatever the count, so that one caller's failures do not lock out another.
+The slow hash runs once per account, address and password: a correct one is cached under a digest that changes with the
+stored hash. An attempt is counted before hashing, so that concurrent attempts cannot bypass the limits; a cached
+password passes whatever the count, so that one caller's failures do not lock out another.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from metalake.request_context import address
 PER_ACCOUNT = 10  # failures from one address in a window
 PER_ADDRESS = 50
 REMEMBERED = 30 * throttling.DAY
-# New at each start of the server, inherited by its processes and never on disk: a stolen store gives no fast way to
-# try passwords, even if SECRET_KEY lies beside it.
+# Random per server start, inherited by its processes and never on disk: a stolen database gives no fast way to
+# brute-force passwords, even together with SECRET_KEY.
 _run_key = secrets.token_hex()
 
 _TOO_MANY = "Too many sign-ins failed."
@@ -47,10 +47,9 @@ _verified_lock = threading.Lock()
 
 
 def verify(name: str, password: str, stored: str | None) -> None:
-    """Raise Unauthenticated unless the password is the account's, TooManyRequests after too many wrong ones.
+    """Raise Unauthenticated unless the password is correct, TooManyRequests after too many wrong ones.
 
-    `stored` is the account's hash, None if there is no account that may sign in: that takes the same time, counts the
-    same and raises the same.
+    `stored` is the account's hash, None if no account may sign in: then timing, counts and errors are the same.
     """
     came_from = address.get()
     credential = _digest_of(name, password, stored)
@@ -81,7 +80,7 @@ def verify(name: str, password: str, stored: str | None) -> None:
 
 
 def is_known(name: str, password: str, stored: str) -> bool:
-    """Whether this process remembers the password as the account's, from the request's address."""
+    """Whether this process has cached the password as correct, for the request's client address."""
     return _is_verified(_digest_of(name, password, stored))
 
 
@@ -95,7 +94,7 @@ def _is_verified(credential: str) -> bool:
 
 
 def require_few_failures() -> None:
-    """Raise TooManyRequests if too many sign-ins from the request's address failed; for secrets that are no passwords.
+    """Raise TooManyRequests after too many failed sign-ins from the client address; for secrets other than passwords.
 
     `count_failure` adds one.
     """
@@ -104,7 +103,7 @@ def require_few_failures() -> None:
 
 
 def count_failure() -> None:
-    """Count a wrong secret as a sign-in that failed. Raises TooManyRequests."""
+    """Count a wrong secret as a failed sign-in. Raises TooManyRequests."""
     throttling.add([_of_address(address.get())], _TOO_MANY)
 
 
@@ -113,7 +112,7 @@ def _of_address(came_from: str) -> throttling.Count:
 
 
 def _remember(credential: str) -> None:
-    """Remember a right password in this process, for a day, after which the store is asked again."""
+    """Cache a correct password in this process for a day, then check the database again."""
     with _verified_lock:
         _verified[credential] = True
 

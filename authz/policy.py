@@ -1,8 +1,8 @@
-"""The one evaluator: decides what an actor may do and which objects an actor sees.
+"""The policy evaluator: decides what an actor may do and which objects an actor sees.
 
-Every question is answered from the lineage of an object (its ids and owners, metalake first) and the policy snapshot
-the actor carries. `permits` answers yes or no, `require` raises the error that the caller may see, `visible_*` apply
-the same rules to lists, in SQL. The rules are data in `operations`; docs/authorization.md explains them.
+Its inputs are an object's lineage (ids and owners, metalake first) and the actor's policy snapshot. `permits` returns
+a bool, `require` raises the error that the caller may see, `visible_*` apply the same rules to lists, in SQL. The rules
+are data in `operations`; docs/authorization.md explains them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def rights_on(actor: Actor, lineage: Lineage) -> Rights:
 
 
 def authorization_is_off() -> bool:
-    """Whether authorization is off: then everybody is a member of every metalake and may do everything."""
+    """Whether authorization is off: everybody is a member of every metalake and may do everything."""
     return settings.METALAKE_AUTHORIZATION == "off"
 
 
@@ -93,7 +93,7 @@ def permits(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
 
 
 def usable(rights: Rights, kind: Kind) -> list[Privilege]:
-    """The privileges that these rights let an actor use on an object of this kind, by grants or by ownership."""
+    """The privileges usable with these rights on an object of this kind, by grants or by ownership."""
     return [p for p in Privilege if kind in grantable_on(p) and decide(operations.use_of(p, kind), rights, kind)]
 
 
@@ -111,7 +111,7 @@ def require(actor: Actor, operation: Operation, lineage: Lineage) -> None:
 
 
 def require_seen(actor: Actor, lineage: Lineage, operation: Operation | None = None) -> None:
-    """Raise NotFound if the actor may not see the object; `operation` is what they ask, loading it if None."""
+    """Raise NotFound if the actor may not see the object; `operation` is for the usage records, load if None."""
     operation = operation or operations.load_of(lineage.nodes[-1].kind)
     if not sees(actor, lineage):
         raise hidden(actor, operation, lineage)
@@ -119,7 +119,7 @@ def require_seen(actor: Actor, lineage: Lineage, operation: Operation | None = N
 
 
 def uses(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
-    """`permits`, of what a request does: an answer of yes is a use of the right."""
+    """`permits`, for an action that the request performs: True is recorded as usage."""
     is_permitted = permits(actor, operation, lineage)
     if is_permitted:
         usage_counter.note(actor, operation, lineage, usage_counter.ALLOWED)
@@ -127,7 +127,7 @@ def uses(actor: Actor, operation: Operation, lineage: Lineage) -> bool:
 
 
 def hidden(actor: Actor, operation: Operation, lineage: Lineage) -> NotFound:
-    """The error for a hidden object that somebody asked for."""
+    """The error for a request of a hidden object, recorded as usage."""
     usage_counter.note(actor, operation, lineage, usage_counter.HIDDEN)
     return unseen(actor, lineage)
 
@@ -138,7 +138,7 @@ def refusal(name: str, operation: Operation, lineage: Lineage) -> Forbidden:
 
 
 def unseen(actor: Actor, lineage: Lineage) -> NotFound:
-    """The error for a hidden object: a missing one, of the first container on its path that the actor does not see."""
+    """The error for a hidden object: NotFound for the first container on its path that the actor does not see."""
     for above in _containers_above(lineage):
         if not sees(actor, above):
             return missing(above.nodes[-1].kind, above.full_name)
@@ -146,7 +146,7 @@ def unseen(actor: Actor, lineage: Lineage) -> NotFound:
 
 
 def _containers_above(lineage: Lineage) -> Iterator[_Ancestor]:
-    """The containers above an object, outermost first: the metalake, the catalog, the schema with all its levels."""
+    """The containers above an object, outermost first: metalake, catalog, schema with all its levels."""
     nodes, names = lineage.nodes, lineage.full_name
     for depth in range(1, len(nodes)):
         if nodes[depth - 1].kind != nodes[depth].kind:
@@ -173,7 +173,7 @@ def sees(actor: Actor, lineage: Lineage, rights: Rights | None = None) -> bool:
 
 
 def may_see_name(rights: Rights, kind: str) -> bool:
-    """Whether these rights suffice to load an object of this kind, or to see its name in order to drop it."""
+    """Whether these rights suffice to load an object of this kind, or to find it for a drop."""
     if decide(operations.load_of(kind), rights, kind):
         return True
     finding = operations.FINDING.get(kind)
@@ -181,16 +181,16 @@ def may_see_name(rights: Rights, kind: str) -> bool:
 
 
 def _leads_to_visible(actor: Actor, schema: Lineage, rights: Rights) -> bool:
-    """Whether a schema that the actor may not load is still shown as the path to one below that they may load."""
+    """Whether a schema that the actor may not load is visible as the path to one that they may."""
     return rights.member and rights.holds(Privilege.USE_CATALOG) and is_path(actor, schema)
 
 
 def check_as_hidden(actor: Actor, absent: Lineage) -> None:
-    """Ask for a missing object what `require` asks for a hidden one, so that timing does not differ."""
+    """Run the checks of `require` on a hidden object for a missing one, so that timing does not differ."""
     rights, kind = rights_on(actor, absent), absent.nodes[-1].kind
     usage_counter.note(
         actor, operations.load_of(kind), absent, usage_counter.HIDDEN
-    )  # of no object, so it is not written
+    )  # no object, so it is never stored
     if kind == Kind.SCHEMA:
         _leads_to_visible(actor, absent, rights)
     elif kind not in CONTAINERS:
@@ -203,7 +203,7 @@ def _sees_role(actor: Actor, lineage: Lineage, rights: Rights) -> bool:
 
 
 def _act(operation: Operation, lineage: Lineage) -> str:
-    """The operation in words, for a message: `alter table lake.a.t`, `create table in schema lake.a`."""
+    """The operation for a message: `alter table lake.a.t`, `create table in schema lake.a`."""
     verb = operation.name.partition("_")[0]
     if verb == "own":
         return f"set the owner of {describe(lineage)}"
@@ -257,7 +257,7 @@ def shows_leaves(actor: Actor, lineage: Lineage, kind: Kind, *, to_load: bool = 
 
 
 def shows_schemas(actor: Actor, lineage: Lineage) -> Showing:
-    """The child schemas that the actor may load; `visible_schemas` adds those that lie above one they may load."""
+    """The child schemas that the actor may load; `visible_schemas` adds the paths to deeper ones."""
     rights = rights_on(actor, lineage)
     kind = lineage.nodes[-1].kind
     everything = operations.ALTER_CATALOG if kind == Kind.CATALOG else operations.ALTER_SCHEMA
@@ -269,12 +269,12 @@ def shows_schemas(actor: Actor, lineage: Lineage) -> Showing:
 
 
 def visible_leaves(actor: Actor, lineage: Lineage, rows: QuerySet, kind: Kind, *, to_load: bool = False) -> QuerySet:
-    """The rows of one kind in a schema or metalake, as `shows_leaves` says."""
+    """The rows of one kind in a schema or metalake that `shows_leaves` selects."""
     return filters.shown(actor, shows_leaves(actor, lineage, kind, to_load=to_load), rows)
 
 
 def visible_schemas(actor: Actor, lineage: Lineage, schemas: QuerySet) -> QuerySet:
-    """The child schemas that the actor may load, or that lie above one they may load."""
+    """The child schemas that the actor may load, or that lead to one they may load."""
     showing = shows_schemas(actor, lineage)
     if showing.is_all or showing.is_none:
         return filters.shown(actor, showing, schemas)
@@ -298,7 +298,7 @@ def is_path(actor: Actor, lineage: Lineage) -> bool:
 
 
 def _showing(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> Showing:
-    """By these privileges, given the rights on the container; everything if one is in effect on all that is in it."""
+    """Visibility by these privileges, given the container's rights; EVERYTHING if one is in effect throughout it."""
     by = tuple((each, rights.allows(each)) for each in privileges if not rights.denies(each))
     if any(is_allowed and filters.carriers(actor, each, Effect.DENY) == [] for each, is_allowed in by):
         return EVERYTHING
@@ -306,7 +306,7 @@ def _showing(actor: Actor, rights: Rights, privileges: Sequence[Privilege]) -> S
 
 
 def _steps_to_granted(actor: Actor, lineage: Lineage) -> set[int]:
-    """The ids of an object's children that are, or lie above, a schema with an effective grant of USE_SCHEMA."""
+    """The ids of an object's children that are, or lead to, a schema with an effective USE_SCHEMA grant."""
     depth = len(lineage.nodes)
     carrying = Q(pk__in=filters.carrying(actor, Privilege.USE_SCHEMA, Effect.ALLOW))
     granted = Securable.objects.filter(below(lineage_text(lineage)), carrying, kind=Kind.SCHEMA)

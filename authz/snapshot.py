@@ -1,11 +1,11 @@
-"""The policy of all metalakes in memory, immutable, keyed by the policy epoch.
+"""The permission cache: the policy of all metalakes in memory, immutable, versioned by the policy epoch.
 
-Grants without a time span are masks; those with one lie beside them and are compared with the clock.
+Grants without a time span are bit masks; those with one are stored separately and compared with the clock.
 
-A request reads the epoch with its identity in one statement; if the epoch moved, one more statement reads the changes
-since then, so that no request decides on an older policy than was acknowledged when it began. Owners are columns of
-the objects and are not in here. Every granting transaction calls `publish`, which moves the epoch under a row lock, so
-epochs have the order of their commits.
+A request reads the epoch together with its identity in one statement; if it has advanced, one more statement reads the
+changes since, so no request decides on a policy older than was acknowledged when it began. Owners are columns of the
+objects and are not cached here. Every granting transaction calls `publish`, which advances the epoch under a row lock,
+so epochs are in commit order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOTHING: Mapping[int, Any] = {}
 
 
 class Timed(NamedTuple):
-    """A grant for a time: the mask of its privilege, and from and until when (seconds since 1970)."""
+    """A grant with a time span: its privilege mask, and start and end (seconds since 1970)."""
 
     mask: int
     starts: float
@@ -51,9 +51,9 @@ def mask_of(privilege: Privilege, effect: Effect | str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Who is in which metalake and group, who holds which roles, and each role's grants.
+    """Memberships, role assignments and grants.
 
-    `grants` are securable id -> mask for each role id, `timed` securable id -> grants for a time.
+    `grants` is role id -> securable id -> mask, `timed` role id -> securable id -> grants with a time span.
     """
 
     epoch: int
@@ -83,7 +83,7 @@ class Snapshot:
         return user_id in self.members.get(metalake_id, ())
 
     def mask(self, roles: Iterable[int], lineage: Sequence[int], now: float) -> int:
-        """All that is allowed and denied to these roles anywhere on the lineage at that moment."""
+        """The ALLOWs and DENYs of these roles anywhere on the lineage at `now` (seconds since 1970)."""
         mask = 0
         for role in roles:
             grants = self.grants.get(role, _NOTHING)
@@ -99,7 +99,7 @@ class Snapshot:
         return mask
 
     def carrying(self, roles: Iterable[int], mask: int, now: float) -> list[int] | None:
-        """The ids of securables that carry a grant of the mask to these roles; None if there are too many."""
+        """The ids of securables with a grant of the mask to these roles; None if too many."""
         of_roles = [self.grants[role] for role in roles if role in self.grants]
         if sum(map(len, of_roles)) > MOST_LOOKED_AT:
             return None
@@ -111,7 +111,7 @@ class Snapshot:
         return sorted(carriers) if len(carriers) <= MOST_NAMED else None
 
     def after(self, epoch: int, stamp: str, changes: Iterable[list[Any]]) -> Snapshot:
-        """The snapshot with these changes applied; what did not change is shared with this one."""
+        """The snapshot with these changes applied; unchanged parts are shared with this one."""
         tables: dict[str, dict[int, Any]] = {}
         fresh_roles: set[int] = set()
         for name, key, *rest in changes:
@@ -180,11 +180,11 @@ def _seconds(moment: str | datetime | None, otherwise: float) -> float:
     return (datetime.fromisoformat(moment) if isinstance(moment, str) else moment).timestamp()
 
 
-# A change states what is true from now on, so that applying it twice does no harm.
+# A change is the full new state, so that applying it is idempotent.
 
 
 def grants_change(role_id: int, securable_id: int, entries: list[dict[str, Any]]) -> list[Any]:
-    """All that the role holds on the securable now: privilege, effect, and starts and ends (ISO) if it has them."""
+    """The role's complete grants on the securable: privilege, effect, and optional starts and ends (ISO 8601)."""
     return ["grants", role_id, securable_id, entries]
 
 
@@ -206,7 +206,7 @@ def groups_change(user_id: int, group_ids: Iterable[int]) -> list[Any]:
 
 
 def publish(changes: list[list[Any]]) -> None:
-    """Move the epoch; to be called inside the transaction that made the changes, after its last check of rights."""
+    """Advance the epoch; call it in the transaction of the changes, after its last permission check."""
     if not changes:
         return
     stamp = token_hex(8)
@@ -218,7 +218,7 @@ def publish(changes: list[list[Any]]) -> None:
 
 
 def begin(**signal: Any) -> None:
-    """Write the first epoch of an empty store, after its migrations; its stamp is unlike that of any other store."""
+    """Write the first epoch of an empty database after its migrations, with a stamp unique to this database."""
     if not PolicyEpoch.objects.exists():
         stamp = token_hex(8)
         PolicyEpoch.objects.create(pk=1, value=1, stamp=stamp)
@@ -230,7 +230,7 @@ _lock = threading.Lock()
 
 
 def at(epoch: int, stamp: str) -> Snapshot:
-    """The snapshot of an epoch that was just read, or of a later one."""
+    """The snapshot of an epoch just read, or a later one."""
     global _current
     if (snapshot := in_memory(epoch, stamp)) is not None:
         return snapshot
@@ -242,26 +242,26 @@ def at(epoch: int, stamp: str) -> Snapshot:
 
 
 def in_memory(epoch: int, stamp: str) -> Snapshot | None:
-    """The snapshot of this epoch if this process has it."""
+    """This process's snapshot, if it is of this epoch."""
     snapshot = _current
     return snapshot if snapshot is not None and (snapshot.epoch, snapshot.stamp) == (epoch, stamp) else None
 
 
 def latest() -> Snapshot:
-    """The snapshot as of now: one statement, and one more if the epoch moved."""
+    """The current snapshot: one statement, plus one if the epoch has advanced."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT value, stamp FROM authz_policyepoch WHERE id = 1")
         return at(*cursor.fetchone())
 
 
 def forget() -> None:
-    """Drop the snapshot of this process; the next request loads it anew."""
+    """Drop this process's snapshot; the next request reloads it."""
     global _current
     _current = None
 
 
 def _follow(snapshot: Snapshot | None) -> Snapshot | None:
-    """The snapshot brought up to date by the changes since; None if they are no longer all stored."""
+    """The snapshot updated with the changes since; None if some are no longer stored."""
     if snapshot is None:
         return None
     since = PolicyChange.objects.filter(epoch__gte=snapshot.epoch).order_by("epoch")
@@ -276,7 +276,7 @@ def _follow(snapshot: Snapshot | None) -> Snapshot | None:
 def load() -> Snapshot:
     """The whole policy as of one epoch: seven statements, streamed.
 
-    A change that commits between them shows in some of them only; applying it afterwards corrects the others.
+    A change committed in between is in only some of the results; applying it afterwards corrects the others.
     """
     read = _read()
     return _follow(read) or read

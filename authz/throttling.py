@@ -1,6 +1,6 @@
-"""Counts failures, for all processes and nodes together, and refuses further tries for a while after too many.
+"""Rate limiting of failures, across all processes and nodes.
 
-A count is a row that reveals neither who nor where: its key is a digest keyed by METALAKE_SECRET_KEY. It begins with
+A counter's row reveals neither who nor where: its key is a digest keyed by METALAKE_SECRET_KEY. Its window begins with
 the first failure and ends WINDOW seconds later.
 """
 
@@ -30,7 +30,7 @@ Rows = dict[str, Remembered]
 
 
 class Count(NamedTuple):
-    """The digest of what is counted, and how many failures are allowed in a window."""
+    """The digest of what is counted, and the failures allowed per window."""
 
     digest: str
     limit: int
@@ -41,7 +41,7 @@ def count_of(limit: int, *of: str) -> Count:
 
 
 def digest(*of: str) -> str:
-    """A keyed digest, from which nothing can be guessed without the key; only the last part may contain a NUL."""
+    """A keyed digest (HMAC-SHA256, hex), not guessable without the key; only the last part may contain a NUL."""
     return hmac.digest(_key(settings.SECRET_KEY), "\0".join(of).encode(errors="surrogatepass"), "sha256").hex()
 
 
@@ -51,22 +51,22 @@ def _key(secret: str) -> bytes:
 
 
 def read(*digests: str) -> Rows:
-    """The rows of these digests that have not ended, by digest; one statement."""
+    """The unexpired rows of these digests, by digest; one statement."""
     return Remembered.objects.filter(until__gt=int(time.time())).in_bulk(digests)
 
 
 def require(counts: Sequence[Count], rows: Rows, message: str) -> None:
-    """Raise TooManyRequests if one of the counts is at its limit; the time to wait is appended to the message."""
+    """Raise TooManyRequests if a count is at its limit; the time to wait is appended to the message."""
     _refuse([rows[digest].until for digest, limit in counts if digest in rows and rows[digest].count >= limit], message)
 
 
 def add(counts: Sequence[Count], message: str, times: int = 1) -> None:
-    """Add to each of the counts, in one statement. Raises TooManyRequests if one is above its limit then."""
+    """Increment all counts in one statement. Raises TooManyRequests if one now exceeds its limit."""
     now = int(time.time())
-    ordered = sorted(counts)  # two processes that lock the same rows lock them in the same order
+    ordered = sorted(counts)  # a fixed lock order prevents deadlocks
     values = ", ".join(["(%s, %s, %s)"] * len(ordered))
     with connection.cursor() as cursor:
-        cursor.execute(  # only placeholders are put into the text
+        cursor.execute(  # only placeholders are interpolated
             f"INSERT INTO authz_remembered AS known (digest, count, until) VALUES {values} "  # noqa: S608
             "ON CONFLICT (digest) DO UPDATE SET "
             "count = CASE WHEN known.until <= %s THEN excluded.count ELSE known.count + excluded.count END, "
@@ -79,7 +79,7 @@ def add(counts: Sequence[Count], message: str, times: int = 1) -> None:
 
 
 def take_back(counts: Sequence[Count]) -> None:
-    """Subtract one from counts that were added before it was known that the try succeeded."""
+    """Decrement counts that were added before an attempt succeeded."""
     Remembered.objects.filter(digest__in=[each.digest for each in counts], count__gt=0).update(count=F("count") - 1)
 
 
@@ -101,9 +101,9 @@ def _refuse(ends: Sequence[int], message: str) -> None:
 
 
 class Bulkhead:
-    """Lets `size` threads through at once in the whole server, which limits the load on the processors.
+    """A bulkhead that admits `size` threads at once server-wide, which limits CPU load.
 
-    In each process at most `line` threads are inside or wait, `patience` seconds at most, so that the others stay free.
+    Per process at most `line` threads are inside or wait, up to `patience` seconds, so that the others stay free.
     """
 
     def __init__(self, name: str, size: int, line: int, patience: float, message: str) -> None:
@@ -113,7 +113,7 @@ class Bulkhead:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Raises TooManyRequests if no place becomes free in time."""
+        """Raises TooManyRequests if no slot becomes free in time."""
         if not self._line.acquire(blocking=False):
             raise TooManyRequests(self.message, retry_after=1)
         try:

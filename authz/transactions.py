@@ -1,4 +1,4 @@
-"""The transaction of a write: rights are read inside it, and it runs again if another write came in between."""
+"""Write transactions: permissions are read inside, and conflicts with other writes are retried."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RETRIABLE = {"40001", "40P01"}  # PostgreSQL: serialization failure, deadlock
 
 
 class Stale(Exception):
-    """Raised if a row changed since it was read: the transaction is rolled back and runs again."""
+    """Raised if a row changed since it was read: the transaction is rolled back and retried."""
 
 
 def write(
@@ -34,17 +34,17 @@ def write(
     waits: bool = True,
     refresh: Refresh | None = None,
 ) -> T:
-    """Run `act` in a transaction, commit, and return its result. It may run several times, so it must change nothing
+    """Run `act` in a transaction, commit, and return its result. It may be retried, so it must have no side effects
     outside the database.
 
-    `holds` locks the rows that are written to; rights are read after that, and `act` looks up again what was looked up
-    by name. Pass None for rows that no other write can move or delete. `waits=False` is for the end of a write that
-    had a place among the writers already.
-    `refresh` brings the actor up to the policy of now; one of its own reads more in the same statement.
-    Raises Conflict if other writes came in between each time, StoreUnavailable if the database certainly did not do it,
-    OutcomeUnknown if the commit itself was not answered.
+    `holds` locks the rows to be written; permissions are read after that, and `act` must repeat look-ups by name. Pass
+    None for rows that no other write can move or delete. `waits=False` is for the last part of a write that has already
+    had a writer slot.
+    `refresh` updates the actor to the current policy; a custom one reads more in the same statement.
+    Raises Conflict if all retries lost against other writes, StoreUnavailable if the database certainly did not commit,
+    OutcomeUnknown if the commit got no response.
     """
-    is_counted = waits and request_id.get() and not connection.in_atomic_block  # a request's thread, and only once
+    is_counted = waits and request_id.get() and not connection.in_atomic_block  # only in a request's thread, once
     with WRITERS.place() if is_counted else nullcontext():
         return _write(actor, act, holds, kind, refresh or _refreshed)
 
@@ -69,7 +69,7 @@ def _write(
                 acted = True
             return result
         except (Stale, IntegrityError):
-            # A lost race shows as a broken constraint; the next run reads the winner's row and raises the right error.
+            # A lost race is a constraint violation; the retry reads the winner's row and raises the right error.
             continue
         except FAILED as failure:
             if _is_retriable(failure):

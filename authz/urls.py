@@ -1,4 +1,4 @@
-"""The native wire's paths for users, groups, roles, permissions, owners and tokens."""
+"""Native API paths for users, groups, roles, permissions, owners and tokens."""
 
 from authz.api import bulk as api_bulk
 from authz.api import invitations as api_invitations

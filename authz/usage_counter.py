@@ -1,7 +1,6 @@
-"""Counts the questions that requests put to the evaluator, until access.usage writes the counts to the store.
+"""Counts requests' permission checks in memory, until access.usage writes the counts to the database.
 
-Noting one touches memory only, so that it may be done beside the event loop; a process that is killed loses what it
-counted since it last wrote.
+Counting touches memory only, so it is safe on the event loop; a killed process loses its counts since the last write.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from authz.operations import Operation
 from metalake import request_context
 from metalake.lineage import Lineage
 
-MOST = 200_000  # different questions that wait to be written; further ones are lost, and their number is told
-EARLY = 20_000  # different questions that are written without waiting for the time
+MOST = 200_000  # distinct unwritten questions; further ones are dropped, and reported as lost
+EARLY = 20_000  # distinct unwritten questions that trigger an early write
 HOUR = 3600  # seconds
 
-# What a question came to; a hidden object was reported as a missing one. No enumeration, whose hashes take longer.
+# Outcomes; a hidden object was reported as missing. Strings, since an enum hashes more slowly.
 ALLOWED, REFUSED, HIDDEN = "allowed", "refused", "hidden"
 
 
 class Question(NamedTuple):
-    """One question in one hour (since 1970, UTC), by whoever asked: an account (0: none), the groups that a token
-    claimed, and the roles that were active (None: all)."""
+    """A kind of check in one hour (since 1970, UTC) by one caller: an account (0: none), the groups that a token
+    claimed, and the active roles (None: all)."""
 
     hour: int
     user: int
@@ -43,7 +42,7 @@ class Question(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How often a question was asked, and when first and last, in seconds since 1970."""
+    """The number of checks, and the first and last, in seconds since 1970."""
 
     times: int
     first: float
@@ -54,15 +53,15 @@ Counts = dict[Question, Count]
 
 
 class _Waiting:
-    """What this process has counted and not yet written."""
+    """This process's unwritten counts."""
 
     def __init__(self) -> None:
         self.begin()
-        os.register_at_fork(after_in_child=self.begin)  # what the parent counted, the parent writes
+        os.register_at_fork(after_in_child=self.begin)  # the parent writes its own counts
 
     def begin(self) -> None:
         self.lock = threading.Lock()
-        self.counts: dict[tuple[Any, ...], list[Any]] = {}  # plain ones, since making a named tuple takes 1 us
+        self.counts: dict[tuple[Any, ...], list[Any]] = {}  # plain: a named tuple costs 1 us
         self.lost = 0
         self.is_announced = False
 
@@ -72,7 +71,7 @@ _listeners: list[Callable[[], object]] = []
 
 
 def when_first(listener: Callable[[], object]) -> None:
-    """Register a function that is called in each process when a request puts its first question."""
+    """Register a function to call in each process at the first check by a request."""
     _listeners.append(listener)
 
 
@@ -81,7 +80,7 @@ def is_recorded() -> bool:
 
 
 def note(actor: Actor, operation: Operation, lineage: Lineage, outcome: str) -> None:
-    """Count a question; once for each request, however often its services ask it again."""
+    """Count a check, once per request however often its services repeat it."""
     if not settings.METALAKE_USE_DAYS or actor.name == SYSTEM:
         return
     door, now, nodes = request_context.door.get(), actor.now, lineage.nodes
@@ -114,12 +113,12 @@ def _count(question: tuple[Any, ...], times: int, first: float, last: float) -> 
 
 
 def waiting() -> int:
-    """How many different questions wait to be written."""
+    """The number of distinct unwritten questions."""
     return len(_waiting.counts)
 
 
 def take() -> tuple[Counts, int]:
-    """What was counted since this was called last, and how many questions were lost for want of room."""
+    """The counts since the last call, and the number of checks dropped because MOST was reached."""
     with _waiting.lock:
         counted, lost = _waiting.counts, _waiting.lost
         _waiting.counts, _waiting.lost = {}, 0
@@ -127,6 +126,6 @@ def take() -> tuple[Counts, int]:
 
 
 def put_back(counts: Counts) -> None:
-    """Count again what could not be written."""
+    """Restore counts that could not be written."""
     for question, count in counts.items():
         _count(question, *count)

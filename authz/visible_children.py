@@ -1,4 +1,4 @@
-"""What an actor may know of the children of one object; what lies above them is asked once for all."""
+"""An actor's rights on the children of one object; the ancestors are evaluated once for all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metalake.lineage import Lineage, Located, Node
 
 
 def rights_on_each(actor: Actor, above: Lineage | None, nodes: Iterable[Node]) -> dict[Node, Rights]:
-    """The rights on each child of an object, as `policy.rights_on` gives them; with nothing above, on metalakes."""
+    """The rights on each child of an object, as by `policy.rights_on`; on metalakes if `above` is None."""
     if above is None:
         return {node: policy.rights_on(actor, Located(nodes=(node,))) for node in nodes}
     parent = policy.rights_on(actor, above)
@@ -32,7 +32,7 @@ def rights_on_each(actor: Actor, above: Lineage | None, nodes: Iterable[Node]) -
 
 
 def count_own_grants(actor: Actor, rights: Mapping[Node, Rights]) -> dict[int, int]:
-    """How many grants each of these objects carries itself, by id; those that the actor may read, in one statement."""
+    """The number of grants on each object itself that the actor may read, by id, in one statement."""
     open_to_actor = [
         node.id for node, on_it in rights.items() if policy.decide(operations.read_access(node.kind), on_it, node.kind)
     ]

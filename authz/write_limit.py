@@ -1,4 +1,4 @@
-"""Limits how many of a server's threads write at once, so that writers waiting for one row leave threads for reads."""
+"""Limits concurrent writes in a server's threads, so that writers waiting for one row leave threads for reads."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from prometheus_client import Counter
 
 from metalake.errors import OutcomeUnknown, StoreUnavailable
 
-PATIENCE = 1.0  # seconds without the end of a write after which no thread waits for a place any more
+PATIENCE = 1.0  # seconds without a finished write after which threads stop waiting
 SPARED = Counter("metalake_writes_spared", "Writes that were told to come back, since others had all places")
 
 
 class Writers:
-    """Half of the threads may write; others wait for a place as long as writes keep ending."""
+    """Half of the threads may write; others wait for a slot as long as writes keep finishing."""
 
     def __init__(self) -> None:
         self.lock = threading.Condition()
         self.inside = 0
-        self.moved_at = 0.0  # when a write ended, or the first one began
-        self.is_stuck = False  # the last write to end failed because the database did not answer
+        self.moved_at = 0.0  # when a write last finished, or the first one began
+        self.is_stuck = False  # the last finished write failed because the database did not respond
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Raises StoreUnavailable if no place becomes free in time."""
+        """Raises StoreUnavailable if no slot becomes free in time."""
         self._enter()
         stuck = False
         try:

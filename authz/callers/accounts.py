@@ -1,4 +1,4 @@
-"""The account that owns what an actor creates, and who vouches for one."""
+"""The account that owns what an actor creates, and vouching for guest accounts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from metalake.errors import Forbidden, Invalid
 
 
 def account_of(actor: Actor) -> int:
-    """The id of the actor's account, for a row that needs one, in the transaction that writes the row.
+    """The id of the actor's account, for a foreign key; call it in the transaction that writes the row.
 
-    If there is none, one is made for a name that `simple` accepted: without a password, so that it cannot sign in
-    elsewhere. For other actors without an account it raises Forbidden.
+    Creates one for a name that `simple` accepted: without a password, so that it cannot sign in elsewhere. Raises
+    Forbidden for other actors without an account.
     """
     if actor.id != NOBODY:
         return actor.id
@@ -24,11 +24,11 @@ def account_of(actor: Actor) -> int:
 
 
 def account_to_add(name: str, metalake_id: int) -> User:
-    """The account to add to a metalake by its name, made if there is none.
+    """Get or create the account to add to a metalake, by name.
 
     Raises Invalid for a guest of another metalake (docs/authorization.md, Invitations).
     """
-    # Locked, since an invitation to elsewhere may give the account its password just now.
+    # Locked: an invitation to another metalake may be setting the account's password concurrently.
     user = User.objects.select_for_update(no_key=True).filter(username=name).first() or User.objects.create_user(name)
     if user.guest_of not in (None, metalake_id):
         raise Invalid(
@@ -40,7 +40,7 @@ def account_to_add(name: str, metalake_id: int) -> User:
 
 
 def vouch_for(user_id: int) -> None:
-    """End the password and the tokens that an invitation gave an account: an issuer says now who has its name."""
+    """Invalidate a guest account's password and tokens: from now on an OAuth issuer vouches for its name."""
 
     def act(actor: Actor) -> None:
         user = User.objects.select_for_update().get(pk=user_id)

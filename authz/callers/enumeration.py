@@ -1,7 +1,7 @@
-"""Limits guessing the names of users, groups and roles by callers who may not list them.
+"""Limits enumeration of user, group and role names by callers who may not list them.
 
-A call that names one of them, such as a new owner, a role to grant to or a user to ask about, reveals whether it
-exists. After MISSES wrong names in a window such a caller's further calls are refused until the window ends.
+A call that names one of them, such as a new owner, a role to grant to or a user to look up, reveals whether it exists.
+After MISSES wrong names in a window, such a caller's further calls are rejected until the window ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOO_MANY = "Too many users, groups or roles were asked for that do not exist; w
 
 
 def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
-    """Decorate a service that takes names of these sorts, to count its misses; it raises TooManyRequests too.
+    """Decorate a service that takes names of these sorts to count its misses; it may raise TooManyRequests.
 
     A miss is a NotFound, AlreadyExists or Forbidden about one of these sorts.
     """
@@ -51,7 +51,7 @@ def misses_counted(*sorts: str) -> Callable[[Service[P, T]], Service[P, T]]:
 
 
 def count_misses(actor: Actor, metalake: str, sort: str, times: int = 1) -> None:
-    """Count misses unless the actor may list that sort; to be called outside a transaction that is rolled back.
+    """Count misses unless the actor may list that sort; call it outside a transaction that is rolled back.
 
     Raises TooManyRequests if there are more than MISSES.
     """

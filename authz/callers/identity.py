@@ -1,7 +1,7 @@
-"""Reads who calls from a request: Basic with a verified password, a personal token, a token of an OAuth issuer,
-`simple` on loopback, or a page's session; and which of their roles they use.
+"""Authenticates the caller of a request: Basic with a verified password, a personal token, a token of an OAuth issuer,
+`simple` on loopback, or a page's session; and selects their active roles.
 
-Identity and policy epoch are read in one statement, so a changed password or a disabled account counts at once.
+Identity and policy epoch are read in one statement, so a changed password or a disabled account takes effect at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from metalake.kinds import Slot
 from metalake.models import Securable
 from metalake.statements import fetch
 
-ANONYMOUS = "anonymous"  # the caller if `simple` gets no name, as from Gravitino's clients without configuration
+ANONYMOUS = "anonymous"  # `simple` without a name, as from unconfigured Gravitino clients
 TOKEN_PREFIX = "mlk_"  # noqa: S105 (scanners recognize a leaked token by it)
 
 
@@ -43,16 +43,16 @@ class Credential(NamedTuple):
 
 
 class Bounds(TypedDict, total=False):
-    """Of a token: the only metalake that it is accepted in, and the standing that its bearer acts with."""
+    """A token's limits: the only metalake that it is valid in, and the standing that its bearer acts with."""
 
     within_id: int | None
     standing: dict[str, Any] | None
 
 
 class Form(NamedTuple):
-    """What reads a caller and the policy epoch, alone or joined to another statement; its one parameter comes last.
+    """The SQL that reads a caller with the policy epoch, alone or joined to another statement; one parameter, last.
 
-    The columns begin with the epoch, its stamp, and the id and the name of the account.
+    The columns begin with the epoch, its stamp, and the account's id and name.
     """
 
     columns: str
@@ -77,15 +77,15 @@ BY_NAME = Form(
 )
 
 Way = Callable[[Credential], Actor | None]
-"""The actor that a credential names; None if it is not meant for this way, or the way is not configured."""
+"""Returns the actor of a credential; None if it does not handle its kind or is not configured."""
 
 
 def authenticate(authorization: str | None, active_roles: str | None = None, metalake: str | None = None) -> Actor:
-    """The actor named by an Authorization header, with only the roles that X-Gravitino-Active-Roles names.
+    """The actor of an Authorization header, narrowed to the roles in X-Gravitino-Active-Roles.
 
     `metalake` is the one in the path. Raises Unauthenticated, TooManyRequests after too many wrong passwords,
-    ProviderUnavailable if an issuer's keys cannot be read, Invalid for a malformed list of roles, and Forbidden for one
-    that names a role not held.
+    ProviderUnavailable if an issuer's keys cannot be read, Invalid for a malformed role list, Forbidden for a role that
+    the caller does not hold.
     """
     credential = credential_in(authorization)
     for way in WAYS:
@@ -100,19 +100,19 @@ def credential_in(authorization: str | None) -> Credential:
 
 
 def actor_of(user: User) -> Actor:
-    """The actor of a signed-in user, on the policy as of now."""
+    """The actor of a signed-in user, with the current policy."""
     return actor_at(user.pk, user.username, snapshot.latest())
 
 
 def issue_token(user: User, name: str, expires_at: datetime | None = None, **bounds: Unpack[Bounds]) -> str:
-    """Make a personal token and return its secret, of which only the hash is stored."""
+    """Create a personal token and return its secret; only the hash is stored."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
     Token.objects.create(user_id=user.pk, name=name, digest=digest_of(secret), expires_at=expires_at, **bounds)
     return secret
 
 
 def by_issuer(credential: Credential) -> Actor | None:
-    """The actor that a token of a pinned OAuth issuer names, in the stored groups that it names."""
+    """The actor and stored groups named by a token of a pinned OAuth issuer."""
     if credential.scheme != "bearer" or "oauth" not in settings.METALAKE_AUTHENTICATORS:
         return None
     if credential.text.startswith(TOKEN_PREFIX):
@@ -132,7 +132,7 @@ def by_issuer(credential: Credential) -> Actor | None:
 
 
 def by_token(credential: Credential) -> Actor | None:
-    """The actor whose personal token it is."""
+    """The owner of a personal token. Raises Unauthenticated."""
     if credential.scheme != "bearer" or "token" not in settings.METALAKE_AUTHENTICATORS:
         return None
     rows = fetch(BY_TOKEN.statement, [digest_of(credential.text)])
@@ -143,7 +143,7 @@ def by_token(credential: Credential) -> Actor | None:
 
 
 def is_valid(is_active: bool, expires_at: datetime | str | None) -> bool:
-    """Whether a token of an account that is active or not is still accepted."""
+    """Whether a token is still valid, given its account's state and its own expiry."""
     return bool(is_active) and not _is_past(expires_at)
 
 
@@ -158,7 +158,7 @@ def _is_past(moment: datetime | str | None) -> bool:
 
 
 def by_simple(credential: Credential) -> Actor | None:
-    """The actor of the name in the header, accepted without proof; it need not have an account, and gets none here."""
+    """The actor of the name in the header, without proof; needs no account, and none is created here."""
     if "simple" not in settings.METALAKE_AUTHENTICATORS:
         return None
     name = name_and_password(credential.text)[0] if credential.scheme == "basic" else ANONYMOUS
@@ -173,7 +173,7 @@ def by_simple(credential: Credential) -> Actor | None:
 
 
 def by_password(credential: Credential) -> Actor | None:
-    """The actor whose name and password it is."""
+    """The actor of a user name and password. Raises Unauthenticated, TooManyRequests."""
     if credential.scheme != "basic" or "basic" not in settings.METALAKE_AUTHENTICATORS:
         return None
     name, password = name_and_password(credential.text)
@@ -193,9 +193,9 @@ def _actor_by(account: _Account, name: str) -> Actor:
 
 
 def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | None) -> Actor:
-    """The actor with only the roles of the metalake that the header X-Gravitino-Active-Roles names.
+    """The actor narrowed to the metalake's roles named in the header X-Gravitino-Active-Roles.
 
-    Raises Invalid for a malformed list, Forbidden for one that names a role not held.
+    Raises Invalid for a malformed list, Forbidden for a role that the actor does not hold.
     """
     names = None if active_roles is None else _listed(active_roles)
     if names is None or metalake is None:
@@ -204,7 +204,7 @@ def with_active_roles(actor: Actor, active_roles: str | None, metalake: str | No
         return replace(actor, active=())
     rows = _roles_called(names, metalake)
     if not rows or not actor.is_member(rows[0][0]):
-        return actor  # a non-member learns nothing of its roles
+        return actor  # do not reveal roles to a non-member
     roles = {name: role_id for _, role_id, name in rows}
     for name in names:
         if roles.get(name) not in actor.allowing_roles:  # a run's token may have fewer than its user
@@ -229,14 +229,14 @@ def _listed(active_roles: str) -> list[str] | None:
 
 
 def _roles_called(names: list[str], metalake: str) -> list[tuple]:
-    """Rows of the metalake's id and a role's id and name; one row with None for the role if none of them exists."""
+    """Rows of (metalake id, role id, role name); a single row with None for the role if none exists."""
     roles = FilteredRelation("children", condition=Q(children__slot=Slot.ROLE, children__name__in=names))
     rows = Securable.objects.annotate(asked=roles).filter(parent=None, slot=Slot.METALAKE, name=metalake)
     return list(rows.values_list("pk", "asked__pk", "asked__name"))
 
 
 class _Account(NamedTuple):
-    """An account, all None if there is none of that name, with the present policy epoch and its stamp."""
+    """An account, all None if there is none of that name, with the current policy epoch and its stamp."""
 
     user_id: int | None
     username: str | None
@@ -260,14 +260,14 @@ def _account(name: str) -> _Account:
 def actor_at(
     user_id: int | None, name: str, policy: snapshot.Snapshot, within: int | None = None, standing: str | None = None
 ) -> Actor:
-    """The actor of an account, or of a name without one, on this policy; perhaps with the bounds of a token."""
+    """The actor of an account, or of a name without one, on this policy, within a token's bounds if given."""
     is_admin = user_id is not None and within is None and name in settings.METALAKE_SERVICE_ADMINS
     actor = Actor(user_id or NOBODY, name, policy, is_admin, within=within)
     return actor if standing is None else replace(actor, **standing_in(orjson.loads(standing)))
 
 
 def name_and_password(credential: str) -> tuple[str, str]:
-    """Those in a Basic credential. Raises Unauthenticated."""
+    """Decode a Basic credential. Raises Unauthenticated."""
     try:
         name, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
     except ValueError:
@@ -278,5 +278,5 @@ def name_and_password(credential: str) -> tuple[str, str]:
 
 
 def digest_of(secret: str) -> str:
-    """What is stored of a token."""
+    """The SHA-256 hex digest under which a token is stored."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

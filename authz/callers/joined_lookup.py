@@ -1,7 +1,7 @@
-"""Who calls, read by the statement that reads what they ask for.
+"""Authenticates the caller in the same SQL statement that reads the requested object.
 
-Only what the memory of this process completes: a token, a name that is accepted without proof, or a password that was
-verified before, on the policy that is loaded. Everybody else is left to authz.callers.identity.
+Only where in-process caches suffice: a token, a name accepted without proof, or a password verified before, with the
+policy snapshot loaded. Everything else falls back to authz.callers.identity.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metalake.errors import Unauthenticated
 
 
 class Caller(NamedTuple):
-    """What an Authorization header says: the form to read the caller by, its parameter, and a password to verify."""
+    """A parsed Authorization header: the SQL form to read the caller, its parameter, and a password to verify."""
 
     form: Form
     parameter: str
@@ -26,7 +26,7 @@ class Caller(NamedTuple):
 
 
 def caller_in(authorization: str | None) -> Caller | None:
-    """None for a header that identity.authenticate has to read."""
+    """The caller in a header; None if identity.authenticate has to handle it."""
     scheme, text = identity.credential_in(authorization)
     ways = settings.METALAKE_AUTHENTICATORS
     if scheme == "bearer" and "token" in ways and text.startswith(TOKEN_PREFIX):
@@ -41,7 +41,7 @@ def caller_in(authorization: str | None) -> Caller | None:
 
 
 def actor_in(caller: Caller, row: tuple[Any, ...]) -> Actor | None:
-    """The actor in a row that has the columns of the caller's form; None for one that identity has to judge."""
+    """The actor in a row with the columns of the caller's form; None if identity has to decide."""
     epoch, stamp, user_id, name, is_active, last, *bound = row
     if caller.form is BY_TOKEN:
         accepts = identity.is_valid(is_active, last)

@@ -1,6 +1,6 @@
-"""Verifies tokens of pinned OAuth issuers: JWTs, with the keys that the issuer publishes.
+"""Verifies JWTs of pinned OAuth issuers with the keys that the issuer publishes.
 
-A token never says where its keys are: its `iss` only chooses among the issuers of the settings.
+A token never determines where its keys are read from: its `iss` only selects one of the configured issuers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 MAX_TOKEN = 16 * 1024
 MAX_DOCUMENT = 256 * 1024
 MAX_NAME = 128
-LEEWAY = 30  # seconds by which clocks may differ
-TIMEOUT = 3  # seconds to connect, and to wait for each part of an answer
-KEYS_MAX_AGE = 600  # seconds after which keys are read again, so that a withdrawn key stops working
-READ_AGAIN_AFTER = 30  # seconds, if a token names an unknown key
-TRY_AGAIN_AFTER = 5  # seconds, if no key was ever read
+LEEWAY = 30  # seconds of clock skew
+TIMEOUT = 3  # seconds to connect, and per read
+KEYS_MAX_AGE = 600  # seconds until keys are reread, so that a revoked key stops working
+READ_AGAIN_AFTER = 30  # seconds, for an unknown key
+TRY_AGAIN_AFTER = 5  # seconds, while there are no keys at all
 
-# The algorithms that each type of key may sign with. Shared secrets and `none` are not allowed.
+# The signing algorithms allowed for each key type. No shared secrets, no `none`.
 ALGORITHMS = {
     "RSA": ("RS256", "RS384", "RS512"),
     "EC P-256": ("ES256",),
@@ -96,7 +96,7 @@ def _user(claims: dict[str, Any]) -> str:
 
 
 def _groups(claims: dict[str, Any]) -> tuple[str, ...]:
-    """The groups of the claim; an unreadable claim is refused and not ignored, since a group may bring a DENY."""
+    """The groups of the claim; an unreadable claim is rejected, not ignored, since a group may carry a DENY."""
     claim = settings.METALAKE_OAUTH_GROUPS_CLAIM
     elsewhere = claims.get("_claim_names")
     if isinstance(elsewhere, dict) and claim in elsewhere:
@@ -119,7 +119,7 @@ def _keys_of(issuer: str, jwks: str) -> KeySet:
 
 
 class KeySet:
-    """The keys of one issuer in this process; they stay valid while the issuer cannot be reached."""
+    """One issuer's keys, cached per process; they stay valid while the issuer is unreachable."""
 
     def __init__(self, issuer: str, jwks: str) -> None:
         self.issuer = issuer
@@ -130,11 +130,11 @@ class KeySet:
         self._lock = threading.Lock()
 
     def named(self, kid: str) -> Key:
-        """Raises Unauthenticated for a key that is not published, ProviderUnavailable if keys cannot be read."""
+        """Raises Unauthenticated for an unpublished key, ProviderUnavailable if the keys cannot be read."""
         if kid not in self._keys:
             with self._lock:
                 self._read_if_older(READ_AGAIN_AFTER if self._keys else TRY_AGAIN_AFTER)
-        elif self._lock.acquire(blocking=False):  # a known key need not wait for another thread to read it again
+        elif self._lock.acquire(blocking=False):  # a known key does not wait for another thread's refresh
             try:
                 self._read_if_older(KEYS_MAX_AGE)
             finally:
@@ -172,7 +172,7 @@ class KeySet:
 
 
 def usable(jwks: dict[str, Any]) -> dict[str, Key]:
-    """The keys by kid, without those that are not for signatures or are of a type or size that is not trusted."""
+    """The signing keys by kid, without those of an untrusted type or size. Raises ValueError."""
     listed = jwks.get("keys")
     if not isinstance(listed, list):
         raise ValueError("a JWKS has a list of keys")

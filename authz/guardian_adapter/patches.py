@@ -1,8 +1,8 @@
-"""The one place where guardian's functions are replaced (docs/decisions/guardian.md).
+"""The one place that monkeypatches guardian (docs/decisions/guardian.md).
 
-Its readers read one object's rows in SQL and have no setting to change that, so for securables
-authz.guardian_adapter.permissions replaces them; for other models they stay guardian's own. Its writers are managers:
-`Grant.objects` is one of ours, and those of its two generic models refuse to write.
+Its readers query one object's rows in SQL, with no setting to change that, so for securables
+authz.guardian_adapter.permissions replaces them; other models keep guardian's own. Its writers are managers:
+`Grant.objects` is one of ours, and those of its two generic models reject writes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from metalake.privileges import Privilege
 
 
 def replace_guardian() -> None:
-    """Replace guardian's readers and managers; to be called once, at start."""
+    """Replace guardian's readers and managers; call it once, at startup."""
     GrantManager.writer = writers
     for model in (UserObjectPermission, GroupObjectPermission):
         model.add_to_class("objects", ClosedManager())
@@ -46,7 +46,7 @@ def _refused(*args: Any, **kwargs: Any) -> None:
 
 
 def _no_privilege_on_nothing(action: str, instance: Any, pk_set: set[int] | None, **more: Any) -> None:
-    """Refuse a permission without an object: it would be a privilege in every metalake."""
+    """Reject a permission without an object: it would apply in every metalake."""
     if action != "pre_add":
         return
     named = [instance] if isinstance(instance, Permission) else Permission.objects.filter(pk__in=pk_set or ())
@@ -56,7 +56,7 @@ def _no_privilege_on_nothing(action: str, instance: Any, pk_set: set[int] | None
 
 
 def _replace_method(name: str, answer: Callable) -> None:
-    """Replace a method of guardian's checker; `answer` gets guardian's own method, the checker and its arguments."""
+    """Patch a method of guardian's checker; `answer` gets the original method, the checker and the arguments."""
     own = getattr(ObjectPermissionChecker, name)
 
     @wraps(own)
@@ -67,7 +67,7 @@ def _replace_method(name: str, answer: Callable) -> None:
 
 
 def _replace_function(name: str, answer: Callable) -> None:
-    """Replace a function in each of guardian's modules that has it under that name."""
+    """Patch a function in each of guardian's modules that imports it."""
     own = getattr(shortcuts, name)
 
     @wraps(own)
@@ -79,7 +79,7 @@ def _replace_function(name: str, answer: Callable) -> None:
             setattr(module, name, replaced)
 
 
-# The checker, which get_perms, get_user_perms, get_group_perms and the template tag call
+# The checker, called by get_perms, get_user_perms, get_group_perms and the template tag
 
 
 def _has_perm(own: Callable, self: ObjectPermissionChecker, perm: str, obj: Any) -> bool:

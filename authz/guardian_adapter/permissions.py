@@ -1,7 +1,7 @@
-"""The answers of guardian's readers about securables: the privileges in effect, as the evaluator decides.
+"""guardian's readers for securables: the privileges in effect according to the policy evaluator.
 
-For a user these are what their roles ALLOW on the object or above it, now, and none of them DENYs; for a role's
-group, the same for that role alone. Neither ownership nor being a superuser is a privilege.
+For a user: what their roles currently ALLOW on the object or above it and no role DENYs; for a role's group, the same
+for that role alone. Neither ownership nor superuser status counts as a privilege.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from metalake.privileges import Effect, Privilege
 
 
 def content_type_of(obj: Model | type[Model]) -> ContentType:
-    """For guardian's setting GET_CONTENT_TYPE: all securables share the content type of their one base model."""
+    """For guardian's setting GET_CONTENT_TYPE: all securables share the content type of their base model."""
     model = obj if isinstance(obj, type) else type(obj)
     return ContentType.objects.get_for_model(Securable if issubclass(model, Securable) else obj)
 
 
 def privileges_of(holder: Any, on: Securable) -> list[str]:
-    """The names of the privileges in effect for a user or for a role's group, sorted; none for other holders."""
+    """The sorted names of privileges in effect for a user or a role's group; none for other holders."""
     lineage = on.lineage_ids
     if isinstance(holder, User):
         return sorted(_effective(actor_of(holder), lineage)) if holder.is_active else []
@@ -46,7 +46,7 @@ def privileges_of(holder: Any, on: Securable) -> list[str]:
 
 
 def _effective(actor: Actor, lineage: Sequence[int]) -> list[Privilege]:
-    """The privileges in effect for the actor on the object whose lineage has these ids; none for a non-member."""
+    """The privileges in effect for the actor on the object with this lineage; none for a non-member."""
     mask = actor.mask(lineage) if actor.is_member(lineage[0]) else 0
     return Rights(member=True, mask=mask, owned=frozenset()).effective()
 
@@ -97,7 +97,7 @@ def _with_any(privileges: dict[int, list[str]], names: Sequence[str] | None) -> 
 
 
 def _roles_of(holder: Any) -> list[int]:
-    """The roles whose grants count for the holder: for a user, those of metalakes that they are members of."""
+    """The roles that count for the holder: for a user, those in metalakes of which they are a member."""
     if isinstance(holder, RoleGroup):
         return list(Role.objects.filter(group=holder).values_list("pk", flat=True))
     if not isinstance(holder, User) or not holder.is_active:
@@ -112,7 +112,7 @@ def _in_effect(roles: Sequence[int], privilege: Privilege) -> Q:
 
 
 def _reached(roles: Sequence[int], privilege: Privilege, effect: Effect) -> RawSQL:
-    """The ids of the objects that carry such a grant and of all below: one range of the lineage index a grant."""
+    """The ids of objects with such a grant and of all below them: one lineage index range per grant."""
     granted = Grant.objects.filter(
         in_force(timezone.now()), group__role__in=roles, permission__codename=privilege.value, effect=effect.value
     )

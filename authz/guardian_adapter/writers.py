@@ -1,4 +1,4 @@
-"""guardian's writers: what they write goes through the services of grants, as a named actor, or is refused."""
+"""guardian's writers: they go through the grant services as an explicit actor, or are rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """A context in which guardian's assign_perm and remove_perm are checked and recorded as this actor's."""
+    """A context in which guardian's assign_perm and remove_perm are authorized and audited as this actor."""
     before = _acting.set(actor)
     try:
         yield
@@ -33,7 +33,7 @@ def acting_as(actor: Actor) -> Iterator[None]:
 
 
 def give(perm: Any, groups: Iterable[Any], objects: Iterable[Any]) -> list[Grant]:
-    """Allow the roles of these groups a privilege on each object, all or none; returns the grants."""
+    """ALLOW a privilege on each object to the roles of these groups, all or nothing; returns the grants."""
     asked = _read(perm, groups, objects)
     if asked is None:
         return []
@@ -43,7 +43,7 @@ def give(perm: Any, groups: Iterable[Any], objects: Iterable[Any]) -> list[Grant
 
 
 def take(perm: Any, groups: Iterable[Any], objects: Iterable[Any]) -> tuple[int, dict[str, int]]:
-    """Revoke that ALLOW; returns how many there were, in the form of Django's delete."""
+    """Revoke that ALLOW; returns the counts in the format of Django's delete()."""
     asked = _read(perm, groups, objects)
     if asked is None:
         return 0, {}

@@ -1,4 +1,4 @@
-"""Users, members and groups, the roles, grants and tokens that they hold, and the audit and history of changes."""
+"""Users, members, groups, roles, grants and tokens, and the audit log and history of changes."""
 
 from authz.models.history import AuditEntry, Fact
 from authz.models.people import PASSWORDS, Group, Invitation, Member, Remembered, Role, Token, User, UserManager

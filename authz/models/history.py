@@ -1,4 +1,4 @@
-"""What was changed: facts, and the audit."""
+"""The change history: facts, and the audit log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class Fact(models.Model):
-    """What is true about one thing, and since when: appended, sealed once, never changed (access.history)."""
+    """The state of one thing since a point in time: append-only, sealed once, immutable (access.history)."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField()

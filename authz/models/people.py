@@ -1,4 +1,4 @@
-"""Accounts, members, groups and roles, and what people sign in with."""
+"""Accounts, members, groups, roles and credentials."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from metalake.kinds import Kind
 from metalake.models import AuditInfo, Metalake, Securable
 from metalake.privileges import Privilege
 
-PASSWORDS = "authz.passwords.PasswordBackend"  # by name, as in settings: its module imports this one
+PASSWORDS = "authz.passwords.PasswordBackend"  # a dotted path as in settings, to avoid a circular import
 
 
 class UserManager(BaseUserManager["User"]):
     def create_user(self, username: str, password: str | None = None, **extra: Any) -> User:
-        """An account; without a password it cannot sign in until one is set."""
+        """Create an account; without a password it cannot sign in."""
         user = self.model(username=username, **extra)
         user.set_password(password)
         user.save(using=self._db)
@@ -33,20 +33,20 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A global account; belonging to a metalake is a Member, and roles are the `groups` that guardian grants to."""
+    """A global account; membership in a metalake is a Member row, roles are the `groups` that guardian grants to."""
 
     username = models.CharField(max_length=128, unique=True)
     is_active = models.BooleanField(default=True, help_text="A disabled account is out at once and keeps what it owns.")
     is_staff = models.BooleanField(default=False, help_text="May open the operators' admin.")
     date_joined = models.DateTimeField(default=timezone.now, editable=False)
-    # The metalake by whose invitation the password was set, until an operator or an issuer vouches for the account.
+    # The metalake whose invitation set the password, until an operator or an issuer vouches for the account.
     guest_of = models.BigIntegerField(null=True, editable=False)
 
     objects = UserManager()
     USERNAME_FIELD = "username"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
-    # About the next change of password: who makes it, and whether tokens stay valid.
+    # For the next password change: who makes it, and whether tokens stay valid.
     changed_by = "metalake"
     keeps_tokens = False
     _is_locked = False
@@ -68,25 +68,25 @@ class User(AbstractBaseUser, PermissionsMixin):
         return await sync_to_async(self.has_perm)(perm, obj)
 
     def check_password(self, raw_password: str | None) -> bool:
-        """The check of a sign-in, with its limits; forms use it for the old password.
+        """Check as for a sign-in, with its rate limits; forms use it for the old password.
 
         Raises TooManyRequests.
         """
         backend: Any = load_backend(PASSWORDS)
         if not backend.is_password_of(self, raw_password or ""):
             return False
-        return super().check_password(raw_password)  # which replaces a hash made by an older version
+        return super().check_password(raw_password)  # which upgrades an old hash
 
     def set_unusable_password(self) -> None:
         super().set_unusable_password()
         self._is_locked = True
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save; a new password, or removing the password, ends the account's personal tokens, however it is set.
+        """Save; setting or removing the password, in any way, revokes the account's personal tokens.
 
-        Who sets one for somebody else vouches for the account.
+        Setting somebody else's password vouches for the account.
         """
-        # Django holds the raw password until it is saved, but not if it only hashes the same one again.
+        # Django keeps the raw password until save(), except when it only rehashes the same one.
         is_new = not self._state.adding and (self._password is not None or self._is_locked)
         with transaction.atomic():
             super().save(*args, **kwargs)
@@ -137,7 +137,7 @@ class Role(Securable):
 
 
 class Group(AuditInfo):
-    """A stored group of a metalake's users; it holds roles and may own."""
+    """A stored group of a metalake's users; it can hold roles and own objects."""
 
     metalake = models.ForeignKey(Metalake, models.CASCADE, related_name="groups")
     name = models.CharField(max_length=128)
@@ -153,9 +153,9 @@ class Group(AuditInfo):
 
 
 class Token(models.Model):
-    """A personal access token: only its SHA-256 is kept. `within`: the only metalake that it is accepted in.
+    """A personal access token; only its SHA-256 is stored. `within`: the only metalake that it is valid in.
 
-    `standing`: the groups and active roles that its bearer acts with, as authz.actor names them; null for all.
+    `standing`: the groups and active roles that its bearer acts with, as in authz.actor; null for all.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
@@ -176,7 +176,7 @@ class Token(models.Model):
 
 
 class Invitation(models.Model):
-    """A link by which a new account gets its first password, once; only the SHA-256 of its secret is kept."""
+    """A one-time link for setting a new account's first password; only the SHA-256 of its secret is stored."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="invitation")
     metalake_id = models.BigIntegerField(help_text="The metalake that the account was made for.")
@@ -188,7 +188,7 @@ class Invitation(models.Model):
 
 
 class Remembered(models.Model):
-    """A count or a mark that lasts for a while, under a keyed digest (authz.throttling)."""
+    """An expiring counter or flag under a keyed digest (authz.throttling)."""
 
     digest = models.CharField(max_length=64, primary_key=True, editable=False)
     count = models.PositiveIntegerField(help_text="How often it failed; 0 for what is only known.")

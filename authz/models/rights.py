@@ -1,4 +1,4 @@
-"""Grants, and the policy that snapshots of them follow."""
+"""Grants, the policy epoch that snapshots follow, and plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metalake.privileges import Effect
 
 
 def unended(now: datetime) -> Q:
-    """A filter for the grants that are in force or will be."""
+    """A filter for grants that are in force or will be."""
     return Q(ends_at__isnull=True) | Q(ends_at__gt=now)
 
 
@@ -26,7 +26,7 @@ def in_force(now: datetime) -> Q:
 
 
 class Grant(GroupObjectPermissionBase):
-    """guardian's permission of a role on a securable, with an effect, a time span, who granted it and when."""
+    """guardian's permission of a role on a securable, with an effect, a time span, the grantor and the time."""
 
     content_object = models.ForeignKey(Securable, models.CASCADE, related_name="grants")
     effect = models.CharField(
@@ -61,14 +61,14 @@ class Grant(GroupObjectPermissionBase):
 
 
 class PolicyEpoch(models.Model):
-    """The one row that every change of rights increments, in its transaction; requests compare their epoch with it."""
+    """The single row that every permission change increments in its transaction; versions the policy snapshot."""
 
     value = models.PositiveBigIntegerField()
     stamp = models.CharField(max_length=16)
 
 
 class PolicyChange(models.Model):
-    """The changes of one epoch, by which snapshots are brought up to date."""
+    """The changes of one epoch, for updating snapshots incrementally."""
 
     epoch = models.PositiveBigIntegerField(primary_key=True)
     stamp = models.CharField(max_length=16)
@@ -76,7 +76,7 @@ class PolicyChange(models.Model):
 
 
 class Plan(models.Model):
-    """Changes of grants that one caller was shown and may apply once; only its token's SHA-256 is kept."""
+    """A dry run of grant changes that its caller may apply once; only its token's SHA-256 is stored."""
 
     digest = models.CharField(max_length=64, unique=True, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="plans")

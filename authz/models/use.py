@@ -1,6 +1,6 @@
-"""The record of use: which questions were asked of the evaluator, by whom, about what, in which hour, and how often.
+"""Usage records: permission checks counted per hour by caller, object and operation.
 
-Its rows are many, so they are of small integers that stand for the rows of three other tables, without foreign keys.
+There are many rows, so they consist of small integers that refer to three other tables, without foreign keys.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from metalake.models import Metalake
 
 
 class UseCaller(models.Model):
-    """Who asked: an account (0: none), with the groups that a token claimed and the roles that were active."""
+    """A caller: an account (0: none), with the groups that a token claimed and the active roles."""
 
     id = models.AutoField(primary_key=True)
     user_id = models.BigIntegerField(db_index=True)
@@ -21,7 +21,7 @@ class UseCaller(models.Model):
 
 
 class UseObject(models.Model):
-    """What was asked about; the object may be gone."""
+    """A checked object, which may be gone."""
 
     id = models.AutoField(primary_key=True)
     object_id = models.BigIntegerField(unique=True)
@@ -29,7 +29,7 @@ class UseObject(models.Model):
 
 
 class UseQuestion(models.Model):
-    """What was asked: a row of the table of operations, its outcome, and by which wire and engine."""
+    """A kind of check: an operation of authz.operations, its outcome, the API and the engine."""
 
     id = models.AutoField(primary_key=True)
     operation = models.CharField(max_length=64)
@@ -44,7 +44,7 @@ class UseQuestion(models.Model):
 
 
 class Use(models.Model):
-    """How often one caller asked one question about one object in one hour, and at which seconds of it."""
+    """How often a caller did a kind of check on an object in one hour, and the first and last second of it."""
 
     pk = models.CompositePrimaryKey("hour", "about", "caller", "question")
     hour = models.IntegerField(help_text="Hours since 1970, UTC.")
@@ -60,9 +60,9 @@ class Use(models.Model):
 
 
 class UseWriter(models.Model):
-    """A process that counts: all that it counted until `written_until` is in the store.
+    """A process that records usage: everything until `written_until` is in the store.
 
-    A process that ends takes its row with it, so one that was not written for long is of a process that was killed.
+    A process deletes its row on exit, so a stale row is of a process that was killed.
     """
 
     process = models.CharField(max_length=128, primary_key=True)
@@ -71,9 +71,9 @@ class UseWriter(models.Model):
 
 
 class AccessReview(models.Model):
-    """What the last access review says of a metalake's grants, as its job reported it.
+    """The latest access review of a metalake's grants, as reported by its job.
 
-    `findings` are stored access.usage.reports.Finding. Of many, the first are here; all are in the job's tables.
+    `findings` are serialized access.usage.reports.Finding, only the first if many; the job's tables have all.
     """
 
     metalake = models.OneToOneField(Metalake, models.CASCADE, primary_key=True, related_name="+")
@@ -97,10 +97,10 @@ class AccessReview(models.Model):
 
 
 class Dormancy(models.Model):
-    """Which objects and members of a metalake the record of use says nothing of, as a job last reported it.
+    """The objects and members of a metalake without usage records, as last reported by a job.
 
-    `objects` are pairs of an object's id and when it was last used, null for never, the longest unused first; `people`
-    are the same with the ids of accounts. Of many, the first are here; all of them are in the job's tables.
+    `objects_unused` are pairs of an object's id and its last use, null for never, longest unused first;
+    `people_unused` are the same with account ids. Only the first if many; the job's tables have all.
     """
 
     metalake = models.OneToOneField(Metalake, models.CASCADE, primary_key=True, related_name="+")

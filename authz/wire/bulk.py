@@ -1,4 +1,4 @@
-"""The native wire's bodies for adding and removing many users or groups at once, as Gravitino documents them."""
+"""Native API bodies for bulk adding and removing of users and groups, as Gravitino documents them."""
 
 from __future__ import annotations
 

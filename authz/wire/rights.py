@@ -1,4 +1,4 @@
-"""The native wire's bodies of users, groups, roles, grants, owners and tokens as Gravitino documents them."""
+"""Native API bodies of users, groups, roles, grants, owners and tokens, as Gravitino documents them."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def group_reply(person: Person) -> dict[str, Any]:
 
 
 def role_reply(role: RoleRecord, *, for_gravitino: bool = False) -> dict[str, Any]:
-    """A role; for one of Gravitino's clients without the privileges that it has no name for."""
+    """A role; for Gravitino clients without the privileges that Gravitino does not have."""
     hidden = BEYOND_GRAVITINO if for_gravitino else frozenset()
     return present(
         name=role.name,

@@ -1,4 +1,4 @@
-"""`manage.py set_password USER`: a new password, and the end of the personal tokens that were made with the old one."""
+"""`manage.py set_password USER`: set a password and revoke the account's personal tokens."""
 
 from __future__ import annotations
 
