@@ -1,6 +1,6 @@
 """Renders our errors as Iceberg's. Source: Iceberg REST specification, "IcebergErrorResponse".
 
-Clients keep the files of a commit that got a 5xx, since it may have happened. So only an unknown outcome and an
+After a 5xx on a commit clients keep its files, since it may have succeeded. So only an unknown outcome and an
 unexpected exception are reported as 500.
 """
 
@@ -33,24 +33,24 @@ _OBJECTS = {Kind.METALAKE, *_WORDS}
 
 @dataclass(frozen=True)
 class Subject:
-    """The object that a request is about, by the names in the request."""
+    """The object of a request, as named in it."""
 
     kind: Kind
     name: str
 
     def missing(self) -> NotFound:
-        """This wire's error for a missing object; also for a hidden one, and for one below either."""
+        """The Iceberg REST error for a missing object; also for a hidden one, and for one below either."""
         return NotFound(f"{_WORDS[self.kind].noun} does not exist: {self.name}", kind=self.kind)
 
     def reported(self, error: Exception) -> Exception:
-        """The error to report: a missing object on the path is reported as a missing subject."""
+        """The error to report: any missing object on the path is reported as the missing subject."""
         return self.missing() if isinstance(error, NotFound) and error.kind in _OBJECTS else error
 
 
 def render_error(error: Exception, *, commits: bool = False, of_view: bool = False) -> Reply:
-    """The reply to any failure; `commits`: the request would have changed a table's or view's metadata.
+    """The reply to any error; `commits`: the request would have changed a table's or view's metadata.
 
-    `of_view`: for 404, 409 and a commit's 500 on views, the specification's schema has the inner error object, but its
+    `of_view`: for 404, 409 and a commit's 500 on views, the specification's schema has the bare error object, but its
     examples and all clients the wrapped one: the reply contains both.
     """
     known = _known(error)

@@ -1,7 +1,7 @@
-"""Hot reads without Django's request and response, by the same endpoints, services and permission checks.
+"""Hot reads that bypass Django's request and response, with the same endpoints, services and permission checks.
 
-One statement reads the caller and the object that the endpoint's service looks up first. Everything unusual falls back
-to `urls.answer`.
+One SQL statement reads the caller and the object that the service looks up first. Everything unusual falls back to
+`urls.answer`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from metalake.kinds import Kind
 
 
 def answer(route: Route, sent: Sent, raw: Mapping[str, str]) -> Reply | None:
-    """The reply to a hot read, `raw` being the segments of its path; None if it has to fall back to Django.
+    """The reply to a hot read with the path segments `raw`; None to fall back to Django.
 
-    Call it inside metalake.statements.only_by, whose BeginAgain means None too.
+    Call it inside metalake.statements.only_by; its BeginAgain also means a fallback.
     """
     try:
         call = _call(route, sent, **raw)
@@ -44,4 +44,4 @@ def _perform(route: Route, call: Call) -> Reply | None:
     except NotFound as missing:
         return route.error(call.in_dots(call.subject.reported(missing)))
     except MetalakeError:
-        return None  # including refusals, which Django's path audits
+        return None  # including Forbidden, which the fallback audits

@@ -15,7 +15,7 @@ from metalake.kinds import KINDS, Kind
 
 
 def list_leaves(call: Call, kind: Kind, listing: Callable[..., LeafList]) -> Reply:
-    """A page of the names that `listing`, a function of the kind's service, returns."""
+    """A page of the names from `listing`, a function of the kind's service."""
 
     def fetch(after: str | None, limit: int | None) -> list[str]:
         listed = listing(call.actor, call.ident(), after, limit, refresh=call.refresh, iceberg=True)
@@ -32,7 +32,7 @@ def list_leaves(call: Call, kind: Kind, listing: Callable[..., LeafList]) -> Rep
 def rename_leaf(
     call: Call, body: RenameLeaf, kind: Kind, require_there: Callable[..., None], rename: Callable[..., object]
 ) -> Reply:
-    """Rename by the kind's service; a missing target namespace is reported only if the leaf itself exists."""
+    """Rename through the kind's service; a missing target namespace is reported only if the source exists."""
     source, target = checked_levels(body.source.namespace), checked_levels(body.destination.namespace)
     moved = call.ident(source, checked_name(body.source.name, kind))
     call.subject = call.about_leaf(source, body.source.name)

@@ -1,7 +1,7 @@
-"""Names on the Iceberg wire: in paths, in the `parent` parameter, in bodies, in the catalog's prefix.
+"""Names in Iceberg REST requests: in paths, in the `parent` parameter, in bodies, in the catalog's prefix.
 
-Paths are matched while still encoded, and each segment is decoded exactly once, by form rules: Java's client encodes a
-space as `+`, Python's as `%20`. Source: Iceberg REST specification, "namespace-separator".
+Paths are matched while still encoded, and each segment is form-decoded exactly once: Java's client encodes a space as
+`+`, Python's as `%20`. Source: Iceberg REST specification, "namespace-separator".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def name_in(segment: str, kind: Kind) -> str:
-    """The name in a path segment. Raises Invalid for a name that the wire could not return."""
+    """The name in a path segment. Raises Invalid for a name that Iceberg REST could not return."""
     return checked_name(decode(segment, form=True), kind)
 
 
@@ -37,6 +37,7 @@ def levels_in(segment: str) -> Levels:
 
 
 def checked_name(name: str, kind: Kind) -> str:
+    """The name. Raises Invalid if Iceberg REST cannot carry it."""
     check_segment(name, kind)
     return name
 
@@ -50,7 +51,7 @@ def checked_levels(levels: Iterable[str]) -> Levels:
 
 
 def readings_of_parent(value: str) -> list[Levels]:
-    """The namespaces that a `parent` parameter may mean, most likely first: PyIceberg encodes every level twice."""
+    """The possible namespaces of a `parent` parameter, most likely first: PyIceberg double-encodes every level."""
     readings = [checked_levels(value.split("\x1f"))]
     if "%" in value:
         levels = re.split("\x1f|%1F", value, flags=re.IGNORECASE)
@@ -62,19 +63,19 @@ def readings_of_parent(value: str) -> list[Levels]:
 
 
 def dotted(levels: Iterable[str]) -> str:
-    """The name of a namespace or table in this wire's messages."""
+    """The name of a namespace or table in Iceberg REST messages."""
     return ".".join(levels)
 
 
 def prefix_of(catalog: str) -> str:
-    """The catalog's name in a form that is safe in a path, since Java's client does not encode the prefix."""
+    """The catalog's name in path-safe form (`~` and base64url if needed): Java's client does not encode the prefix."""
     if _PLAIN.fullmatch(catalog):
         return catalog
     return ENCODED_PREFIX + base64.urlsafe_b64encode(catalog.encode()).decode().rstrip("=")
 
 
 def catalog_in(segment: str) -> str:
-    """The catalog of a path's prefix, either its plain name or the form of `prefix_of`. Raises Invalid."""
+    """The catalog of a path's prefix, a plain name or in the form of `prefix_of`. Raises Invalid."""
     prefix = name_in(segment, Kind.CATALOG)
     if not prefix.startswith(ENCODED_PREFIX):
         return prefix

@@ -1,6 +1,6 @@
-"""Pagination of lists: a token holds the last name, signed for the caller and the list.
+"""Pagination of lists: a token contains the last name, signed for the caller and the list.
 
-Source: Iceberg REST specification, "PageToken": without the parameter everything is returned; empty, it asks for
+Source: Iceberg REST specification, "PageToken": without the parameter everything is returned; an empty one requests
 the first page.
 """
 

@@ -1,4 +1,4 @@
-"""The reply of an endpoint of this wire, from which Django's response is built at the end."""
+"""The reply of an Iceberg REST endpoint, converted to Django's response last."""
 
 from __future__ import annotations
 

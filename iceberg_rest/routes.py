@@ -1,4 +1,4 @@
-"""This wire's route table, from which URLs, the `endpoints` of /v1/config and authorization are derived."""
+"""The Iceberg REST route table, from which URLs, the `endpoints` of /v1/config and authorization are derived."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from metalake.rest.replies import age_of
 
 
 class Sent(Protocol):
-    """What endpoints read of a request: Django's, or the fast path's, which only has the headers that reads use."""
+    """A request as endpoints use it: Django's, or the fast path's, which has only the headers that reads use."""
 
     META: Any
     method: str | None
@@ -49,7 +49,7 @@ class Sent(Protocol):
 class Call:
     """One request with its decoded path and its caller.
 
-    Endpoints may change `subject`, the object that a 404 names, and set `taken_at`, when a remote system responded.
+    Endpoints may change `subject`, the object named in a 404, and set `taken_at`, when a remote system responded.
     """
 
     request: Sent
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names in the path by kind, as on the native wire."""
+        """The names in the path by kind, as in the native API."""
         names = {Kind.METALAKE: self.metalake, Kind.CATALOG: self.catalog, Kind.SCHEMA: logical(self.levels)}
         return {kind.value: name for kind, name in (names | {self.leaf_kind: self.leaf}).items() if name}
 
@@ -97,7 +97,7 @@ class Call:
         return Address(metalake=self.metalake, catalog=self.catalog, schema=schema, leaf=name, leaf_kind=self.leaf_kind)
 
     def choice(self, parameter: str, *choices: str) -> str:
-        """A query parameter with one of these values, in any case; the first one if absent. Raises Invalid."""
+        """A query parameter with one of these values, case-insensitive; the first one if absent. Raises Invalid."""
         if not self.request.META.get("QUERY_STRING"):
             return choices[0]
         given = self.query.get(parameter) or choices[0]
@@ -120,7 +120,7 @@ class Call:
         return Subject(self.leaf_kind, dotted((*levels, name)))
 
     def in_dots(self, error: Exception) -> Exception:
-        """The error with the request's namespaces joined by dots: engines do not know the native separator."""
+        """The error with the request's namespaces dotted in its message: engines do not know the native separator."""
         if isinstance(error, MetalakeError):
             for levels in sorted({self.levels, *self._others}, key=len, reverse=True):
                 for depth in range(len(levels), 1, -1):
@@ -129,7 +129,7 @@ class Call:
         return error
 
     def require_own(self, levels: Iterable[str], name: str) -> None:
-        """Raise Invalid unless the name in a body is that of the path's own table or view."""
+        """Raise Invalid unless the body names the table or view of the path."""
         if (tuple(levels), name) != (self.levels, self.leaf):
             other = dotted((*levels, name))
             raise Invalid(
@@ -144,23 +144,23 @@ Endpoint = Callable[..., Reply]
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Declaration):
-    """A declaration with its endpoint."""
+    """An endpoint with its declaration."""
 
     endpoint: Endpoint
-    of_several: bool = False  # tables at once
+    of_several: bool = False  # commits to several tables at once
 
     def error(self, error: Exception) -> Reply:
-        """The reply to a failure of this route."""
+        """The reply to an error of this route."""
         of_view = self.needs is Kind.VIEW and self.operation != operations.REGISTER_VIEW.name
         return render_error(error, commits=self.commits, of_view=of_view)
 
     def __str__(self) -> str:
-        """The route as `endpoints` of /v1/config lists it."""
+        """The route in the format of `endpoints` of /v1/config."""
         return f"{self.method} {self.path}"
 
 
 ROUTES: list[Route] = []
-"""All routes; the modules of endpoints add theirs, and importing `iceberg_rest.urls` imports all of them."""
+"""All routes; endpoint modules register theirs, and `iceberg_rest.urls` imports all of them."""
 
 
 def route(
@@ -236,7 +236,7 @@ def _answer(
 
 
 def perform(matched: Route, call: Call, *body: BaseModel) -> Reply:
-    """The endpoint's reply, with the age of a remote system's response if it has one."""
+    """The endpoint's reply, with Age headers if a remote system responded."""
     reply = matched.endpoint(call, *body)
     if call.taken_at is not None:
         reply.headers |= age_of(call.taken_at)
@@ -265,9 +265,9 @@ def _read(
 def call_of(
     request: Sent, needs: Kind | None, metalake: str, prefix: str = "", namespace: str = "", **leaf: str
 ) -> Call:
-    """The call of a request, its actor not yet set; `leaf` has the name of the table or view in the path.
+    """The call of a request, without its actor; `leaf` has the name of the table or view in the path.
 
-    Raises Invalid for names, Unsupported for the parameter `cascade`.
+    Raises Invalid for invalid names, Unsupported for the parameter `cascade`.
     """
     if request.META.get("QUERY_STRING") and any(parameter.lower() == "cascade" for parameter in request.GET):
         raise Unsupported("Cascade is not supported: drop what the namespace holds first.", kind=Kind.SCHEMA)

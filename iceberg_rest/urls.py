@@ -32,7 +32,7 @@ PATHS = [
 
 
 def hot_read(method: str, below: str) -> tuple[Route, dict[str, str]] | None:
-    """The hot read for a path below /iceberg/, and the segments of the path; None for every other request."""
+    """The hot read for a path below /iceberg/, with its path segments; None for every other request."""
     for pattern, _, routes in PATHS:
         if matched := pattern.match(below):
             declared = routes.get(method)

@@ -1,6 +1,6 @@
-"""The request bodies, and the responses about tables and views, of the Iceberg REST specification.
+"""Request bodies and table and view responses of the Iceberg REST specification.
 
-Unknown fields are ignored, as the specification requires; a wrong type is refused, naming the field.
+Unknown fields are ignored, as the specification requires; a wrong type is an error naming the field.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MUCH = 64 * 1024  # bytes above which compressing takes more than a millisecond
 
 
 class Body(BaseModel):
-    """A body whose field names have dashes on the wire; null means absent."""
+    """A body with kebab-case field names in JSON; null means absent."""
 
     model_config = ConfigDict(extra="ignore", strict=True, alias_generator=lambda name: name.replace("_", "-"))
 
@@ -81,7 +81,7 @@ class RenameLeaf(Body):
 
 
 class Commit(Body):
-    """A commit to a table or view; the identifier is optional, since Java's client sends it in the path only."""
+    """A commit to a table or view; the identifier is optional, since Java's client sends it only in the path."""
 
     # Expiring a hundred thousand snapshots takes many values but little memory; only the first error is reported.
     per_object: ClassVar[int] = 4
@@ -92,7 +92,7 @@ class Commit(Body):
 
 
 class TableChange(Body):
-    """The commit of a transaction to one table."""
+    """A transaction's commit to one table."""
 
     identifier: LeafIdentifier
     requirements: list[dict[str, Any]]
@@ -117,7 +117,7 @@ def commit_result(record: TableRecord | ViewRecord) -> bytes:
 
 
 def only_referenced(metadata: dict[str, Any]) -> bytes:
-    """The metadata without the snapshots that no branch or tag points to (`snapshots=refs`)."""
+    """The metadata with only the snapshots that a branch or tag points to (`snapshots=refs`)."""
     referenced = {ref["snapshot-id"] for ref in (metadata.get("refs") or {}).values()}
     referenced.add(metadata.get("current-snapshot-id"))
     snapshots = [snapshot for snapshot in metadata.get("snapshots") or () if snapshot["snapshot-id"] in referenced]
@@ -126,7 +126,7 @@ def only_referenced(metadata: dict[str, Any]) -> bytes:
 
 @lru_cache(maxsize=10_000)
 def etag_of(metadata_location: str, snapshots: str = "all") -> str:
-    """The ETag, which differs by the metadata and by the `snapshots` parameter."""
+    """The ETag, which depends on the metadata and the `snapshots` parameter."""
     digest = hashlib.sha256(f"{metadata_location}\n{snapshots}".encode(errors="surrogatepass")).hexdigest()
     return f'"{digest[:32]}"'
 
@@ -143,7 +143,7 @@ def packed_etag(etag: str) -> str:
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether Accept-Encoding names gzip, or anything, with a weight that is not zero (RFC 9110, section 12.5.3)."""
+    """Whether Accept-Encoding names gzip with a non-zero weight (RFC 9110, section 12.5.3)."""
     for each in accept_encoding.lower().split(","):
         coding, _, weight = each.strip().partition(";")
         if coding.strip() in ("gzip", "x-gzip"):
@@ -157,12 +157,12 @@ def packed_result(record: TableRecord) -> bytes:
 
 
 def referenced_result(record: TableRecord) -> bytes:
-    """LoadTableResult with only the referenced snapshots, cached too, so that the history is not parsed each time."""
+    """LoadTableResult with only the referenced snapshots, cached to avoid reparsing the history."""
     return _made_once(record, "refs", lambda: table_result(record, only_referenced(record.metadata)))
 
 
 def _made_once(record: TableRecord, form: str, make: Callable[[], bytes]) -> bytes:
-    """Raises BeginAgain in a short-read thread if there is much to compute."""
+    """Cached result. Raises BeginAgain in a short-read thread on a miss for large metadata."""
     place = record.published.catalog.id, record.metadata_location or ""
     answer = METADATA.answer(*place, record.content, form)
     if answer is None:

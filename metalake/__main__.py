@@ -20,7 +20,7 @@ def main() -> None:
 
 
 def _prepare_to_serve() -> None:
-    """Check the port before the data folder is made; share metrics before any module that defines one is imported."""
+    """Check the port before the data folder is created; share metrics before importing any module that defines one."""
     from metalake import bind_address, metrics
 
     bind_address.listen().close()

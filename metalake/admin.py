@@ -1,7 +1,7 @@
-"""The admin: its base classes, and the pages of this app's models.
+"""The Django admin: its base classes, and the pages of this app's models.
 
-Staff may read everything. Changes that take a service, with its rights, audit and events, cannot be made here; the
-few actions of operators take a superuser.
+Staff may read everything. Changes that need a service, with its permissions, audit and events, cannot be made here;
+the few operator actions require a superuser.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ReadOnlyAdmin(ModelAdmin):
 
 
 class SecurableAdmin(ReadOnlyAdmin):
-    """Base for objects with an owner. Properties are left out since they may hold secrets."""
+    """Base for objects with an owner. Properties are omitted since they may contain secrets."""
 
     list_display: tuple[str, ...] = ("name", "parent", "owner", "creator", "create_time")
     list_select_related = ("parent", "owner_user", "owner_group")

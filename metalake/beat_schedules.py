@@ -18,10 +18,10 @@ LONGEST_NAME = 200  # characters of a schedule's name
 
 
 def run_due(task: str, run: Callable[..., object], *, runs_for: Callable[..., bool] | None = None) -> int:
-    """Call `run` with the arguments of each due schedule of a task; returns how many ran. Celery beat replaces it.
+    """Call `run` with the arguments of each due schedule of a task; returns how many ran. A no-op with a broker.
 
-    Each due schedule runs in one process only, and not at all if `runs_for` returns False for its arguments. One that
-    cannot be read, or whose work fails, is logged and skipped.
+    Each due schedule runs in one process only, and not at all if `runs_for` returns False for its arguments. A
+    malformed or failing one is logged and skipped.
     """
     if settings.METALAKE_BROKER_URL:
         return 0
@@ -32,7 +32,7 @@ def run_due(task: str, run: Callable[..., object], *, runs_for: Callable[..., bo
             if (runs_for is None or runs_for(*arguments)) and _claim(schedule):
                 run(*arguments)
                 count += 1
-        except Exception:  # an operator may have written a schedule that cannot be read
+        except Exception:  # operators can save malformed schedules
             log.exception("the schedule %r is skipped", schedule.name)
     return count
 

@@ -1,4 +1,4 @@
-"""The address that a server listens on, and an explanation when it cannot.
+"""The address that a server listens on, and the explanation if it cannot.
 
 Source: bind(2), ip(7) and proc(5) of Linux.
 """
@@ -18,7 +18,7 @@ LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp
 
 
 def address() -> tuple[str, int]:
-    """METALAKE_HOST and METALAKE_PORT. Raises ImproperlyConfigured if the port is not one."""
+    """METALAKE_HOST and METALAKE_PORT. Raises ImproperlyConfigured for an invalid port."""
     host, port = os.environ.get("METALAKE_HOST", "127.0.0.1"), os.environ.get("METALAKE_PORT", "8090")
     if not (port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 65536):
         raise ImproperlyConfigured(f"METALAKE_PORT is a number from 1 to 65535, not {port[:80]!r}.")
@@ -40,7 +40,7 @@ def listen() -> socket.socket:
 
 
 def why_not(failure: OSError | UnicodeError, host: str, port: int) -> str:
-    """A sentence that says why the address cannot be bound, and what to do."""
+    """A message that says why the address cannot be bound, and what to do."""
     number = failure.errno if isinstance(failure, OSError) else None
     if number == errno.EADDRINUSE:
         by = _by(port)
@@ -65,7 +65,7 @@ def _by(port: int) -> str:
             if os.readlink(link) in sockets:
                 holders.append(int(link.split("/")[2]))
     with suppress(OSError, ValueError):
-        holder = min(holders)  # the parent of those that inherited it; ValueError where there is none
+        holder = min(holders)  # the parent of the processes that inherited it; ValueError if none
         words = Path(f"/proc/{holder}/cmdline").read_text(errors="replace").split("\0")
         if "serve" in words and words[words.index("serve") - 1].endswith(("manage.py", "metalake")):
             return f" by another Metalake (process {holder})"

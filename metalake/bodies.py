@@ -1,6 +1,6 @@
-"""Request bodies of both wires: size limits, JSON parsing, validation by pydantic models.
+"""Request bodies of both APIs: size limits, JSON parsing, validation by pydantic models.
 
-One byte of JSON can take a hundred in memory, so a limit on bytes is not enough: values are counted before parsing.
+One byte of JSON can take a hundred in memory, so a byte limit is not enough: values are counted before parsing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DELIVERY = re.compile(r"/api/metalakes/[^/]+/catalogs/[^/]+/refreshes/[^/]+/par
 
 
 def limit_of(path: str) -> int:
-    """The largest body, in bytes, that a request to this path may have."""
+    """The maximum body size, in bytes, of a request to this path."""
     wire = wire_of(path)
     if wire == "iceberg" or is_delivery(path):
         return settings.METALAKE_MAX_COMMIT_BODY
@@ -34,7 +34,7 @@ def limit_of(path: str) -> int:
 
 
 def is_delivery(path: str) -> bool:
-    """Whether a request to this path delivers a part of a harvest."""
+    """Whether a request to this path delivers a chunk of a harvest."""
     return _DELIVERY.fullmatch(path) is not None
 
 
@@ -44,13 +44,13 @@ _STRINGS_AND_MARKS = re.compile(rb'"[^"]*+"|[,\[{]')
 def require_few_values(body: bytes, limit: int, *, per_object: int = 1) -> None:
     """Raise TooLarge if a JSON body has more than `limit` values: members of objects, items of arrays.
 
-    An object counts as `per_object` values. Takes linear time, and copies only large bodies. A body that is not JSON
-    may pass or be refused.
+    An object counts as `per_object` values. Linear time; copies only large bodies. For a non-JSON body the result is
+    undefined.
     """
     most = limit * per_object
     if sum(map(body.count, (b",", b"["))) + body.count(b"{") * per_object <= most:
         return
-    # Commas in strings do not count. Each value follows a mark and has one or two strings.
+    # Ignore commas in strings. Each value follows a mark and has one or two strings.
     marks = strings = 0
     for match in _STRINGS_AND_MARKS.finditer(body.replace(ESCAPED_BACKSLASH, b"").replace(rb"\"", b"")):
         if match[0].startswith(b'"'):
@@ -70,9 +70,9 @@ PIECE = 64 * 1024
 
 @contextmanager
 def before_reading(request: HttpRequest) -> Iterator[None]:
-    """A context for checks before the body is read; if one fails, the body is read and dropped.
+    """A context for checks before the body is read; if one fails, the body is drained.
 
-    A client that is still sending when the connection closes would not read the response.
+    A client still sending when the connection closes would not read the response.
     """
     try:
         yield
@@ -86,19 +86,19 @@ def before_reading(request: HttpRequest) -> Iterator[None]:
 
 
 def parse(request: HttpRequest, body: type[AnyBody]) -> AnyBody:
-    """The body as its model. Raises Invalid naming the field."""
+    """The validated body. Raises TooLarge, Invalid naming the field."""
     require_json_type(request.content_type)
     return read(body, read_json(request.body, per_object=getattr(body, "per_object", 1)))
 
 
 def require_json_type(content_type: str | None) -> None:
-    """Raise Invalid unless the type is JSON, which protects against CSRF: another site's form cannot send this type."""
+    """Raise Invalid unless the type is JSON. Protects against CSRF: another site's form cannot send it."""
     if not (content_type or "").endswith(("/json", "+json")):
         raise Invalid(f"Send the body with Content-Type: {JSON}.")
 
 
 def read_json(body: bytes, *, per_object: int = 1) -> Any:
-    """The parsed body. Raises TooLarge for too many values, Invalid for non-JSON and NUL, which no database stores."""
+    """The parsed body. Raises TooLarge for too many values, Invalid for non-JSON and NUL, which databases reject."""
     require_few_values(body, settings.METALAKE_MAX_BODY_VALUES, per_object=per_object)
     try:
         data = orjson.loads(body)

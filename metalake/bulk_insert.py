@@ -20,8 +20,8 @@ Into = tuple[type[Model], Sequence[Model]]
 def insert(*all_rows: Into) -> None:
     """Insert rows into the own tables of the given models; with multi-table inheritance, name parent and child.
 
-    On PostgreSQL few rows take one statement, elsewhere one per table. Values the database generates, such as serial
-    ids, are not read back. Raises IntegrityError.
+    On PostgreSQL up to AT_ONCE rows per table take one statement in all, elsewhere one per table. Generated values,
+    such as serial ids, are not read back. Raises IntegrityError.
     """
     for start in range(0, max((len(rows) for _, rows in all_rows), default=0), AT_ONCE):
         parts = [(model, rows[start : start + AT_ONCE]) for model, rows in all_rows if len(rows) > start]

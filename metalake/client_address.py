@@ -1,4 +1,4 @@
-"""The client's address, for counting failures, also behind trusted proxies.
+"""The client's address for rate limiting, also behind trusted proxies.
 
 Sources: RFC 7239 for Forwarded; X-Forwarded-For is a list to which each proxy appends its peer.
 """
@@ -38,7 +38,7 @@ class Proxies:
 
 
 def parse_proxies(entries: Iterable[str]) -> Proxies:
-    """Raises Invalid for an entry that is neither an address, a network nor the word unix."""
+    """Parse METALAKE_TRUSTED_PROXIES. Raises Invalid unless an entry is an address, a network or the word unix."""
     networks, unix = [], False
     for entry in entries:
         if entry == UNIX:
@@ -75,14 +75,14 @@ def client_of(meta: Mapping[str, Any], proxies: Proxies) -> str:
 
 
 def is_trusted(peer: str, proxies: Proxies) -> bool:
-    """Whether to believe the peer's forwarding headers: a trusted proxy, or a peer on this machine."""
+    """Whether to trust the peer's forwarding headers: a trusted proxy, or a peer on this machine."""
     address = _read(peer)
     return address in proxies or (address is not None and address.is_loopback)
 
 
 @lru_cache(maxsize=10_000)
 def counted(address: str) -> str:
-    """The form of an address under which its failures are counted."""
+    """The rate-limiting key of an address: IPv4, or the /64 of an IPv6 address; "" if there is none."""
     known = _read(address)
     if isinstance(known, IPv6Address):
         return str(ip_network((int(known), IPV6_PREFIX), strict=False))
@@ -129,7 +129,7 @@ _has_warned = False
 
 
 def _warn_once(peer: str) -> None:
-    """Warn the operator who forgot the setting: all clients of this proxy would be counted as one."""
+    """Warn about the missing setting: all clients of this proxy are counted as one."""
     global _has_warned
     if not _has_warned:
         _has_warned = True

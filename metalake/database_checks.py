@@ -1,4 +1,4 @@
-"""Checks of the database at the start of a process: it may not be up yet, not migrated, or newer than the code."""
+"""Database checks at process startup: it may be down, not migrated, or newer than the code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def refuse_older_code() -> None:
 
 
 def refuse_at_first_connection() -> None:
-    """Check at this process's first connection, in a server, a worker or a command, that the store is not newer."""
+    """Run `refuse_older_code` at the first connection of this process: a server, a worker or a command."""
     connection_created.connect(_first_connection, dispatch_uid="older code")
 
 
@@ -57,7 +57,7 @@ def _first_connection(sender: Any, connection: Any, **_: Any) -> None:
     global _has_looked
     if _has_looked or connection.alias != DEFAULT_DB_ALIAS:
         return
-    _has_looked = True  # only once: a running node goes on while a newer one migrates
+    _has_looked = True  # only once: a running node continues while a newer one migrates
     try:
         refuse_older_code()
     except ImproperlyConfigured:
@@ -99,7 +99,7 @@ def is_behind() -> bool:
 
 
 def lacks_migrations() -> bool:
-    """Whether the store lacks migrations of this code; for running nodes, which go on if the store becomes newer."""
+    """Whether the store lacks migrations of this code; for running nodes, which tolerate a newer store."""
     return not _newest() <= MigrationRecorder(connection).applied_migrations().keys()
 
 
@@ -127,10 +127,10 @@ def wait_until_migrated(say: Say) -> None:
 
 @contextmanager
 def alone(say: Say) -> Iterator[None]:
-    """A context in which only this process prepares the store; others wait, then check what is left to do.
+    """A lock under which only this process migrates the store; others wait, then check what is left to do.
 
-    The lock ends with its process. Raises CommandError if the database does not answer, ImproperlyConfigured if the
-    store is newer.
+    It is released if the process dies. Raises CommandError if the database does not answer, ImproperlyConfigured if
+    the store is newer.
     """
     wait_until_it_answers(say)
     with _locked(say):
@@ -143,7 +143,7 @@ def _locked(say: Say) -> Any:
 
 
 def _wait_for_turn(take: Callable[[], bool], say: Say) -> None:
-    """Poll instead of waiting in one statement: statement_timeout may be shorter than the migrations take."""
+    """Poll instead of blocking in one statement: migrations may take longer than statement_timeout."""
     is_announced = False
     while not take():
         if not is_announced:
@@ -167,7 +167,7 @@ def _locked_for_all(say: Say) -> Iterator[None]:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
         except DatabaseError:
-            connection.close()  # which releases the lock too
+            connection.close()  # this releases the lock, too
 
 
 @contextmanager

@@ -128,7 +128,7 @@ def is_undone(failure: BaseException) -> bool:
 
 
 def log_text(failure: BaseException | None) -> str:
-    """The log text of a failure: cause, code, class and first line, without values or secrets; "" for other errors."""
+    """A failure for the log: cause, code, class and first line, without values or secrets; "" for other errors."""
     if isinstance(failure, OSError) and failure.errno:
         return f"{errno.errorcode.get(failure.errno, failure.errno)}: {os.strerror(failure.errno)}"
     if not isinstance(failure, FAILED):

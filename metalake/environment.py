@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 class Environment(environ.Env):
-    """Raises ImproperlyConfigured, naming the variable, for what should be a whole number."""
+    """`int` raises ImproperlyConfigured, naming the variable, if the value is not a whole number."""
 
     def int(self, var: str, default: int | environ.NoValue = environ.Env.NOTSET) -> int:
         try:

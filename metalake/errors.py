@@ -1,7 +1,7 @@
-"""Every way a request can fail; each wire renders it in its own shape.
+"""All errors of requests; each API renders them in its own format.
 
 MetalakeError
-├── Unauthenticated      the caller did not prove who they are
+├── Unauthenticated      missing or invalid credentials
 ├── TooManyRequests      too many failures recently: wait
 ├── Forbidden            the caller sees the object, but may not do this
 ├── NotFound             missing, or hidden from the caller
@@ -31,7 +31,7 @@ NO_CREDENTIAL = "Send an Authorization header: Basic with a user name and passwo
 
 
 class MetalakeError(Exception):
-    """`kind` is what the failure is about: a Kind value, or "user", "group", "role", "privilege" and the like."""
+    """`kind` is the kind of object concerned: a Kind value, or "user", "group", "role", "privilege" and the like."""
 
     def __init__(self, message: str, *, kind: str | None = None) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class MetalakeError(Exception):
 
 
 class Unauthenticated(MetalakeError):
-    """The caller did not prove who they are; the default message is for requests without a credential."""
+    """Missing or invalid credentials; the default message is for requests without a credential."""
 
     def __init__(self, message: str = NO_CREDENTIAL, *, kind: str | None = None) -> None:
         super().__init__(message, kind=kind)
@@ -63,11 +63,11 @@ class NotFound(MetalakeError):
 
 
 class AlreadyExists(MetalakeError):
-    """An object of that name exists already."""
+    """An object with that name already exists."""
 
 
 class NotEmpty(MetalakeError):
-    """The object contains others, which the caller may not see."""
+    """The object contains others, possibly hidden from the caller."""
 
 
 class InUse(MetalakeError):
@@ -83,7 +83,7 @@ class Invalid(MetalakeError):
 
 
 class TooLarge(Invalid):
-    """Over a limit that the message names."""
+    """Over a limit named in the message."""
 
 
 class Unprocessable(Invalid):
@@ -91,7 +91,7 @@ class Unprocessable(Invalid):
 
 
 class Unsupported(MetalakeError):
-    """This catalog or wire cannot do that; the message says why."""
+    """This catalog or API does not support it; the message says why."""
 
 
 class Conflict(MetalakeError):
@@ -112,7 +112,7 @@ class ProviderUnavailable(MetalakeError):
 
 
 class ProviderBusy(ProviderUnavailable):
-    """A remote system is not called now: it throttles, its circuit breaker is open, or too many callers wait."""
+    """A remote system was not called: it throttles, its circuit breaker is open, or too many callers wait."""
 
 
 class ProviderTimeout(ProviderUnavailable):
@@ -127,14 +127,14 @@ class StoreUnavailable(ProviderUnavailable):
 
 
 class OutcomeUnknown(MetalakeError):
-    """The write may have happened: load the object before retrying. Known in about `retry_after` seconds."""
+    """The write may have happened: load the object before retrying, in about `retry_after` seconds."""
 
     retry_after = 15
 
 
 @contextmanager
 def at(place: str) -> Iterator[None]:
-    """Prefix errors raised inside with a place in the request, such as `roles[3].grants[2]`."""
+    """Prefix errors raised inside with a path in the request, such as `roles[3].grants[2]`."""
     try:
         yield
     except MetalakeError as refusal:

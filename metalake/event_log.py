@@ -13,9 +13,9 @@ from django.conf import settings
 
 
 def append(event: dict[str, Any]) -> None:
-    """Append an event as one line, which is on the disk when this returns; a line is written whole or not at all.
+    """Append an event as one line, atomically, and fsync it.
 
-    Raises OSError if that fails, as on a full disk: the event stays in the outbox.
+    Raises OSError, as on a full disk: the event stays in the outbox.
     """
     if not settings.METALAKE_EVENT_LOG:
         return

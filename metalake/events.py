@@ -1,7 +1,7 @@
-"""Events: recorded inside the transaction of a change, delivered after its commit.
+"""Events: recorded in the transaction of a change, delivered after its commit.
 
-`record` inserts the rows of the subscribers that belong to the transaction (audit, history) and of the outbox; the
-other subscribers are called when the outbox is drained, at least once.
+`record` inserts the rows of in-transaction subscribers (audit, history) and of the outbox; the other subscribers are
+called when the outbox is drained, at least once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOPIC = "event"
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One change: `name` is in the past tense, such as `schema.created`; `details` hold no secret."""
+    """One change: `name` is in the past tense, such as `schema.created`; `details` contain no secrets."""
 
     name: str
     actor: str
@@ -32,7 +32,7 @@ class Event:
     full_name: str
     metalake_id: int | None
     details: dict[str, Any] = field(default_factory=dict)
-    facts: Sequence[list[Any]] = ()  # what is true from now on, for the history
+    facts: Sequence[list[Any]] = ()  # the new state, for the history
     at: datetime = field(default_factory=timezone.now)
     request_id: str = field(default_factory=request_id.get)
 
@@ -57,7 +57,7 @@ def event_of(
     facts: Sequence[list[Any]] = (),
     **details: Any,
 ) -> Event:
-    """The event of what an actor did to one object of a metalake."""
+    """The event of an actor's change to one object of a metalake."""
     return Event(
         name=name,
         actor=actor.name,
@@ -74,7 +74,7 @@ STANDS = ("parent_id", "id", "name", "kind", "lineage", "owner_user_id", "owner_
 
 
 def stands(row: Securable) -> list[Any]:
-    """The fact that an object exists, with its place, name and owner."""
+    """The fact that an object exists, with its parent, name and owner."""
     return ["object", *(getattr(row, field) for field in STANDS)]
 
 
@@ -116,7 +116,7 @@ def record(*events: Event) -> None:
 
 
 def follow_up(topic: str, payloads: Iterable[dict[str, Any]]) -> None:
-    """Add work for after the commit to the outbox, in the same transaction."""
+    """Add follow-up work to the outbox, in the same transaction."""
     insert((Outbox, [Outbox(topic=topic, payload=payload) for payload in payloads]))
     _wake_drainer()
 

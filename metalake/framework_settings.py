@@ -20,7 +20,7 @@ MIDDLEWARE = ["server.middleware.Wire", "server.middleware.PagesOnly"]
 PAGE_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.middleware.gzip.GZipMiddleware",  # pads by random lengths, against guessing secrets by size (BREACH)
+    "django.middleware.gzip.GZipMiddleware",  # with random padding against BREACH
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -64,7 +64,7 @@ STORAGES = {
 }
 
 REST_FRAMEWORK = {
-    # In the order of authz.callers.identity.WAYS, which the Iceberg wire uses.
+    # In the order of authz.callers.identity.WAYS, which Iceberg REST uses.
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "authz.authentication.IssuerAuthentication",
         "authz.authentication.TokenAuthentication",

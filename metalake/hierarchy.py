@@ -1,8 +1,8 @@
-"""HierarchicalSchema: the one place where a schema's name is split, joined or checked.
+"""HierarchicalSchema: the only place where schema names are split, joined or validated.
 
-A logical name joins segments with the separator of the server (`A:B:C`); a physical name joins the same segments,
-percent-encoded where needed, with U+0001. The Iceberg wire carries the segments themselves.
-Why so: docs/decisions/names.md.
+A logical name joins segments with the server's separator (`A:B:C`); a physical name joins the same segments,
+percent-encoded where needed, with U+0001. Iceberg REST sends the segments themselves.
+Rationale: docs/decisions/names.md.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _DECODED = re.compile(r"%([0-9A-F]{2})")
 
 
 class SeparatorPolicy(StrEnum):
-    """Which separators are allowed: one of a short list, or any character that is safe."""
+    """The allowed separators: a short list, or any safe character."""
 
     RESTRICTED = "restricted"
     UNRESTRICTED = "unrestricted"
 
 
 def check_separator(separator: str, policy: str = SeparatorPolicy.RESTRICTED) -> None:
-    """Refuse a separator that could be mistaken for a part of a name, of a path or of the stored form.
+    """Reject a separator that could be mistaken for part of a name, a path or the stored form.
 
-    Raises Invalid with the rejected character, the reason and what to use instead.
+    Raises Invalid with the character, the reason and alternatives.
     """
     instead = "Try one of " + " ".join(RESTRICTED_SEPARATORS) + "."
     if policy not in set(SeparatorPolicy):
@@ -82,7 +82,7 @@ def configured_separator() -> str:
 
 @dataclass(frozen=True, slots=True)
 class HierarchicalSchema:
-    """A schema's place in its catalog: one to sixteen segments, outermost first."""
+    """A schema's path in its catalog: one to sixteen segments, outermost first."""
 
     segments: tuple[str, ...]
 
@@ -93,14 +93,14 @@ class HierarchicalSchema:
 
     @classmethod
     def of(cls, segments: Iterable[str], separator: str | None = None) -> HierarchicalSchema:
-        """The checked path of these segments, as the Iceberg wire carries them."""
+        """The validated path of these segments, as in Iceberg REST. Raises Invalid."""
         path = cls(tuple(segments))
         path.check(separator if separator is not None else configured_separator())
         return path
 
     @classmethod
     def flat(cls, name: str) -> HierarchicalSchema:
-        """The one-segment path of a schema in a flat catalog."""
+        """The one-segment path of a schema in a flat catalog. Raises Invalid."""
         path = cls((name,))
         path.check(None)
         return path
@@ -111,7 +111,7 @@ class HierarchicalSchema:
         return cls(tuple(decode_segment(segment) for segment in physical.split(PHYSICAL_SEPARATOR)))
 
     def check(self, separator: str | None) -> None:
-        """Raise Invalid unless every segment can be stored and read back, and the whole name is within the limits."""
+        """Raise Invalid unless every segment round-trips through storage and the whole name is within the limits."""
         if not self.segments:
             raise Invalid("A schema name must not be empty.", kind="schema")
         if len(self.segments) > MAX_DEPTH:
@@ -135,9 +135,9 @@ class HierarchicalSchema:
 
     @property
     def twins(self) -> list[HierarchicalSchema]:
-        """The other paths that look the same when levels are joined by dots, as some engines do.
+        """The other paths with the same dotted form, which some engines use.
 
-        For a name with many dots only two: all of it as one level, and one level per part.
+        For a name with many dots only two: a single level, and one level per part.
         """
         parts = ".".join(self.segments).split(".")
         gaps = [*product(".\n", repeat=len(parts) - 1)] if len(parts) <= MAX_TWIN_PARTS else []
@@ -169,7 +169,7 @@ class HierarchicalSchema:
 
 
 def split_logical(logical: str, separator: str | None = None) -> list[str]:
-    """Every segment between separators, empty ones too: `A::B` is [A, "", B]."""
+    """The segments between separators, including empty ones: `A::B` is [A, "", B]."""
     return logical.split(separator or configured_separator())
 
 
@@ -185,7 +185,7 @@ def decode_segment(segment: str) -> str:
 
 
 def check_segment(name: str, kind: str) -> None:
-    """Check the name rule of Iceberg catalogs: every name that the Iceberg wire can carry. Raises Invalid."""
+    """Raise Invalid unless Iceberg REST can carry the name: the rule of Iceberg catalogs."""
     if not isinstance(name, str):
         raise Invalid(f"A {kind} name must be a string.", kind=kind)
     if name in RESERVED_NAMES or name.isspace():
@@ -201,7 +201,7 @@ def check_segment(name: str, kind: str) -> None:
 
 
 def check_new_name(name: str, kind: str) -> None:
-    """Check a new name: as `check_segment`, and no invisible characters at either end. Raises Invalid."""
+    """As `check_segment`, for a new name: also rejects invisible characters at either end. Raises Invalid."""
     check_segment(name, kind)
     if any(end.isspace() or unicodedata.category(end) == "Cf" or ord(end) in LOOKS_BLANK for end in name[0] + name[-1]):
         visible = repr(name).translate(LOOKS_BLANK)
@@ -209,10 +209,7 @@ def check_new_name(name: str, kind: str) -> None:
 
 
 def check_strict(name: str, kind: str) -> None:
-    """Check names of metalakes, catalogs, roles and flat schemas: a word character, then up to 63 of `\\w / = -`.
-
-    Raises Invalid.
-    """
+    """Raise Invalid unless a metalake, catalog, role or flat schema name is `\\w`, then up to 63 of `\\w / = -`."""
     if not isinstance(name, str) or not STRICT_NAME.fullmatch(name):
         raise Invalid(
             f"{name!r} cannot be a {kind} name: use up to 64 letters, digits or any of _ / = - and start with a "

@@ -1,4 +1,4 @@
-"""The base class of the interfaces that providers and stores implement: small, without optional members."""
+"""The base class of the interfaces of providers and stores: small, without optional members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 LARGEST = 12  # required members
 
 
-class Interface(ABC):  # noqa: B024 (the interfaces that extend it have the members)
+class Interface(ABC):  # noqa: B024 (its subclasses have the members)
     """Base of an abstract class that providers and stores implement.
 
     A class that lacks a required member cannot be instantiated. Raises TypeError if an interface requires more than

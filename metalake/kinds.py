@@ -1,7 +1,7 @@
-"""Declares every kind of object once; all code that is keyed by kind reads these declarations.
+"""Declares every kind of object once; all code keyed by kind reads these declarations.
 
-Sources: Gravitino's documented access control, the exception names of both wires, and
-docs/authorization.md for the rights. CONTRIBUTING.md describes how to add a kind.
+Sources: Gravitino's documented access control, the exception names of both APIs, and
+docs/authorization.md for the privileges. CONTRIBUTING.md describes how to add a kind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from metalake.privileges import Privilege as P
 
 
 class Kind(StrEnum):
-    """The kind of an object; the value is its name on the wires."""
+    """The kind of an object; the value is its name in both APIs."""
 
     METALAKE = "metalake"
     CATALOG = "catalog"
@@ -35,10 +35,10 @@ class Kind(StrEnum):
 
 
 class CatalogType(StrEnum):
-    """What catalogs hold, declared as the wire's word and the provider of a catalog that names none, if there is one.
+    """The type of a catalog: its name in the API and the default provider, if any.
 
-    Source: Gravitino's OpenAPI description, CatalogCreateRequest. Such a catalog holds the kinds that declare the type,
-    and those that declare none; this server offers the types that its providers declare (`providers.registry`).
+    Source: Gravitino's OpenAPI description, CatalogCreateRequest. Such a catalog contains the kinds that declare the
+    type, and those that declare none; this server offers the types that its providers declare (`providers.registry`).
     """
 
     default_provider: str
@@ -55,7 +55,7 @@ class CatalogType(StrEnum):
 
 
 class Slot(StrEnum):
-    """A namespace that kinds share within one parent: a table and a view cannot have the same name."""
+    """A name space that kinds share within one parent: a table and a view cannot have the same name."""
 
     METALAKE = "metalake"
     CATALOG = "catalog"
@@ -69,7 +69,7 @@ class Slot(StrEnum):
 class LeafRights:
     """The privileges for each action, any one of which suffices. Owners may do everything; only they may move it.
 
-    The operation of making one has the name of the first privilege for it: `create_table`, `register_job_template`.
+    The create operation has the name of its first privilege: `create_table`, `register_job_template`.
     A user who may drop an object but not load it sees only its name.
     """
 
@@ -81,7 +81,7 @@ class LeafRights:
 
 @dataclass(frozen=True, kw_only=True)
 class IcebergWords:
-    """The Iceberg wire's noun for a kind, and its exception for a missing one."""
+    """Iceberg REST's noun for a kind, and its exception for a missing one."""
 
     noun: str
     missing: str
@@ -89,11 +89,11 @@ class IcebergWords:
 
 @dataclass(frozen=True, kw_only=True)
 class KindDeclaration:
-    """All that is keyed by kind. A kind without a slot is only a name on the wires: no such object is stored yet.
+    """Everything keyed by kind. A kind without a slot is only a name in the APIs: no such object is stored yet.
 
-    `creating` are granted on any container above such an object; `privileges` on the object and everything above it.
-    `catalog_type` is the only catalog type that its privileges apply in; None if they apply in all. `label` is used in
-    the native wire's exception names; `old_codes`: its handlers in the Python client know no code above 1010 but 1100.
+    `creating` are grantable on any container of such an object; `privileges` on the object and everything above it.
+    `catalog_type` is the only catalog type that its privileges apply in; None if all. `label` is used in the native
+    API's exception names; `old_codes`: its error handlers in the Python client know no code above 1010 but 1100.
     `stored_here`: Metalake stores such objects itself if a catalog's provider offers none. `icon` is its Lucide icon,
     `tabs` the tabs of its page in order (`frontend.tabs`).
     """
@@ -120,7 +120,7 @@ class KindDeclaration:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether such objects lie in schemas and contain no others."""
+        """Whether such objects are in schemas and contain no others."""
         return Kind.SCHEMA in self.lies_in and self.kind is not Kind.SCHEMA
 
 
@@ -221,7 +221,7 @@ _DECLARED = (
         creating=(P.REGISTER_FUNCTION,),
         privileges=(P.EXECUTE_FUNCTION, P.MODIFY_FUNCTION, P.MANAGE_GRANTS),
     ),
-    # Rights on a column are those on its table.
+    # A column has the permissions of its table.
     KindDeclaration(kind=Kind.COLUMN, label="Column", plural="columns", lies_in=(Kind.TABLE,)),
     KindDeclaration(
         kind=Kind.TAG,
@@ -272,17 +272,17 @@ KINDS: dict[Kind, KindDeclaration] = {declaration.kind: declaration for declarat
 STORED_KINDS = tuple(kind for kind, declared in KINDS.items() if declared.slot)
 """The kinds that have rows."""
 LEAVES = tuple(kind for kind in STORED_KINDS if KINDS[kind].is_leaf)
-"""The stored kinds that lie in schemas."""
+"""The stored kinds in schemas."""
 IN_CATALOGS = (Kind.SCHEMA, *LEAVES)
-"""The stored kinds that lie in catalogs, containers first."""
+"""The stored kinds in catalogs, containers first."""
 BESIDE_CATALOGS = tuple(
     kind for kind in STORED_KINDS if KINDS[kind].lies_in == (Kind.METALAKE,) and kind is not Kind.CATALOG
 )
 """The stored kinds directly in a metalake, next to its catalogs; traversals of a metalake skip them."""
 TOP_LEAVES = tuple(kind for kind in BESIDE_CATALOGS if KINDS[kind].rights)
-"""Those of them that take grants as leaves do; roles have their own rules."""
+"""The ones with grants like leaves; roles have their own rules."""
 CONTAINERS = (Kind.METALAKE, Kind.CATALOG, Kind.SCHEMA)
-"""The kinds that contain others, outermost first."""
+"""The container kinds, outermost first."""
 
 
 def slot_of(kind: str) -> str:
@@ -298,12 +298,12 @@ def sharing(slot: str) -> frozenset[Kind]:
 
 
 def kind_choices() -> list[tuple[str, str]]:
-    """The choices of a model's field; a function, so that a new kind needs no migration."""
+    """The choices of a model field; a callable, so that a new kind needs no migration."""
     return [(kind.value, kind.value) for kind in STORED_KINDS]
 
 
 def slot_choices() -> list[tuple[str, str]]:
-    """The choices of a model's field for slots."""
+    """The choices of a model field for slots."""
     return [(slot, slot.capitalize()) for slot in dict.fromkeys(slot_of(kind) for kind in STORED_KINDS)]
 
 
@@ -325,7 +325,7 @@ for _kind, _declared in KINDS.items():
 
 
 def grantable_on(privilege: P) -> frozenset[Kind]:
-    """The kinds of objects that the privilege can be granted on."""
+    """The kinds that the privilege can be granted on."""
     return _GRANTABLE_ON[privilege]
 
 

@@ -1,7 +1,7 @@
 """Leader election: one server per data folder, and one process per server for background work.
 
-Both are kernel locks on a file (fcntl(2), "Advisory record locking"): a fork does not inherit them, and they end with
-their process, so nothing has to be cleaned up. The file contains the holder's process id, for people to read.
+Both are kernel locks on a file (fcntl(2), "Advisory record locking"): not inherited by a fork, and released when the
+process ends, so there is nothing to clean up. The file contains the holder's process id, for humans.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SERVER, LEADER = "server.lock", "leader.lock"
 
 
 class Turn:
-    """A lock that one process at a time holds, until it ends."""
+    """A lock that one process holds until it ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class Turn:
         return file
 
     def whose(self) -> str:
-        """The id of the process that took it last; "" if unknown."""
+        """The id of the last process that acquired it; "" if unknown."""
         if self._file is not None:
             return str(os.getpid())  # opening and closing the file here would release the lock
         try:
@@ -78,7 +78,7 @@ def places_of_server() -> list[Path]:
 
 
 def begin_to_serve() -> Sequence[Turn]:
-    """Take a server's locks until this process ends. Raises CommandError if another server holds one."""
+    """Acquire a server's locks until this process ends. Raises CommandError if another server holds one."""
     turns = [Turn(place) for place in places_of_server()]
     for turn in turns:
         if not turn.is_mine():
@@ -93,7 +93,7 @@ def begin_to_serve() -> Sequence[Turn]:
 
 
 def leadership() -> Turn:
-    """The lock of the process that leads a server's background work; when it ends, another takes over."""
+    """The leader lock of a server's background work; when the leader ends, another process takes over."""
     return Turn(settings.METALAKE_HOME / LEADER)
 
 
@@ -112,7 +112,7 @@ class WakeupPipe:
             pass  # the pipe is full of wake-ups already
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was rung since the last wait, or rings within `seconds`."""
+        """Whether a wake-up arrived since the last wait, or arrives within `seconds`."""
         poll = select.poll()
         poll.register(self._read_end, select.POLLIN)
         if not poll.poll(max(0, round(seconds * 1000))):

@@ -1,7 +1,7 @@
 """Leases on rows with a `fence` and a `lease_until`: one process at a time works on a row, for a limited time.
 
-Taking a row increments its fencing token, so the next write of the previous holder raises TakenOver.
-The rows of a process that dies become free when their lease expires.
+Taking a row increments its fencing token, so the previous holder's next write raises TakenOver.
+The rows of a dead process become free when their lease expires.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class TakenOver(Exception):
 
 
 def over(length: timedelta) -> datetime:
-    """When a lease of this length expires that begins now."""
+    """The expiry of a lease of this length that begins now."""
     return timezone.now() + length
 
 
 def take(among: QuerySet[Row], pk: Any, fence: int, length: timedelta, **fields: Any) -> bool:
-    """Take the row if it is still among these with this fence; False if another process was faster."""
+    """Compare-and-swap: take the row if it is still among these with this fence; False if another process won."""
     return bool(among.filter(pk=pk, fence=fence).update(fence=fence + 1, lease_until=over(length), **fields))
 
 

@@ -1,4 +1,4 @@
-"""The access levels Reader, Writer and Manager: sets of privileges, derived from the declarations of kinds.
+"""The access levels Reader, Writer and Manager: sets of privileges, derived from the kind declarations.
 
 Source: docs/authorization.md, "Levels".
 """
@@ -20,7 +20,7 @@ class Level(StrEnum):
 
     @property
     def verb(self) -> str:
-        """The level in a sentence: "analyst may read lake.travel"."""
+        """The level as a verb: "analyst may read lake.travel"."""
         return _VERBS[self]
 
 

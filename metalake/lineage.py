@@ -1,6 +1,6 @@
-"""Where an object is: its address (names), and its lineage (the rows of itself and everything above).
+"""An object's address (names) and lineage (the rows of itself and its ancestors).
 
-Both wires, the pages and authorization use these two; neither depends on the database.
+Both APIs, the pages and authorization use these two; neither depends on the database.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from metalake.hierarchy import HierarchicalSchema
 from metalake.kinds import BESIDE_CATALOGS, CONTAINERS, LEAVES, TOP_LEAVES, Kind
 
 SchemaName = str | Sequence[str]
-"""A logical name, as on the native wire, or a list of levels, as on the Iceberg wire."""
+"""A logical name, as in the native API, or a list of levels, as in Iceberg REST."""
 
 
 class Node(NamedTuple):
-    """One object on a lineage, with all that authorization needs; the fields are columns of Securable."""
+    """One object on a lineage, with what authorization needs; the fields are columns of Securable."""
 
     id: int
     kind: str
@@ -28,7 +28,7 @@ class Node(NamedTuple):
 
 
 class Lineage(Protocol):
-    """An object and all above it, the metalake first and itself last."""
+    """An object with its ancestors, the metalake first and itself last."""
 
     @property
     def nodes(self) -> Sequence[Node]: ...
@@ -39,7 +39,7 @@ class Lineage(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The names that lead to an object; a part that is None is not on the path.
+    """The fully qualified name of an object; a part that is None is not on the path.
 
     `leaf` is the name of an object in a schema or, like a role, directly in the metalake; `leaf_kind` is its kind.
     """
@@ -60,7 +60,7 @@ class Address:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parts of the full name: a metalake's is its own name, the others leave the metalake out."""
+        """The parts of the full name: a metalake's own name, for others without the metalake."""
         schema = None if self.schema is None else logical(self.schema)
         return tuple(name for name in (self.catalog, schema, self.leaf) if name is not None) or (self.metalake,)
 
@@ -87,11 +87,11 @@ def address_in(names: Mapping[str, str]) -> Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """An object that exists, with its ancestors: the metalake first, itself last.
+    """A resolved object with its ancestors: the metalake first, itself last.
 
     Only `catalogs.lookup` sets the other fields: `nested`, `catalog_type`, `provider` and `properties` (JSON with
-    secrets masked) of the catalog; `own_properties`, the object's own; `disabled`, the kind of the ancestor, or of
-    itself, that is disabled; a table's `metadata_location`.
+    secrets masked) of the catalog; `own_properties` of the object; `disabled`, the kind of the disabled ancestor or
+    of the object itself; a table's `metadata_location`.
     """
 
     nodes: tuple[Node, ...]
@@ -135,7 +135,7 @@ class Located:
 
     @property
     def address(self) -> Address:
-        """The names that lead to the object."""
+        """The fully qualified name of the object."""
         if self.kind == Kind.METALAKE:
             return Address(metalake=self.name)
         if self.kind in BESIDE_CATALOGS:
@@ -150,7 +150,7 @@ class Located:
 
     @property
     def full_name(self) -> list[str]:
-        """The parts of the dotted full name: a metalake's is its own name, the others leave the metalake out."""
+        """The parts of the dotted full name: a metalake's own name, for others without the metalake."""
         last = self.nodes[-1]
         if last.kind in _NAMED_ALONE:
             return [last.name]
@@ -168,14 +168,14 @@ class Located:
         return Located(nodes=self.nodes[:1])
 
     def above(self) -> Located:
-        """The parent of the object. Raises ValueError for a metalake, which has none."""
+        """The parent of the object. Raises ValueError for a metalake."""
         if len(self.nodes) == 1:
             raise ValueError("Nothing is above a metalake.")
         disabled = None if self.disabled == self.kind else self.disabled
         return replace(self, nodes=self.nodes[:-1], disabled=disabled, own_properties=None, metadata_location=None)
 
     def below(self, *nodes: Node) -> Located:
-        """The object at the end of these nodes, which follow below this one."""
+        """The descendant at the end of these nodes, which continue this lineage."""
         return replace(self, nodes=(*self.nodes, *nodes), own_properties=None, metadata_location=None)
 
     def missing(self) -> NotFound:
@@ -187,11 +187,12 @@ _NAMED_ALONE = frozenset({Kind.METALAKE, Kind.CATALOG, *BESIDE_CATALOGS})
 
 
 def lineage_text(lineage: Lineage) -> str:
+    """The ids from the metalake to the object, as Securable stores them: "/1/5/9"."""
     return "".join(f"/{node.id}" for node in lineage.nodes)
 
 
 def missing(kind: str, names: Sequence[str], *, error_kind: str | None = None) -> NotFound:
-    """The one error for missing and hidden objects; `error_kind` is the kind to report, if it differs."""
+    """The common error for missing and hidden objects; `error_kind` is the kind to report, if it differs."""
     word = kind.capitalize().replace("_", " ")
     return NotFound(f"{word} {'.'.join(names)} does not exist.", kind=error_kind or kind)
 

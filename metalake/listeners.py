@@ -1,7 +1,7 @@
-"""Listeners of every operation of both wires: called before and after it, whether it succeeds or fails.
+"""Hooks called before and after every operation of both APIs, whether it succeeds or fails.
 
-To follow changes, use events (metalake.events), which are durable. Listeners also get reads, refusals and operations
-that are about to start, but nothing is stored for them (docs/operations.md, "Listeners").
+To follow changes, use events (metalake.events), which are durable. Listeners also get reads, rejected requests and
+operations about to start, but nothing is stored for them (docs/operations.md, "Listeners").
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """What listeners get of one operation; never a body, a query, a secret or SQL.
+    """A listener's argument for one operation; never a body, a query, a secret or SQL.
 
-    `operation` is a row of the operation table (docs/authorization.md), or the special values of Declaration.operation.
-    `names` are those in the path, by kind, without the metalake's; objects named only in the body are not included.
-    `actor` and `names` are empty if the request was refused before authentication. The last four are set afterwards.
+    `operation` is a row of the operation table (docs/authorization.md), or a special value of Declaration.operation.
+    `names` are those in the path, by kind, without the metalake; objects named only in the body are not included.
+    `actor` and `names` are empty if the request was rejected before authentication. The last four are set afterwards.
     """
 
     operation: str
@@ -54,10 +54,10 @@ class Notice:
 
 
 Listener = Callable[[Notice], object]
-"""Called in the request's thread, by several threads at once: it must be quick and must not use our database."""
+"""Called in the request's thread, concurrently: it must be fast, thread-safe and must not use our database."""
 
 listeners: tuple[Listener, ...] = ()
-"""The listeners of this process; usually none, which makes the check cheap for most requests."""
+"""The listeners of this process; usually none, so that the check is cheap."""
 
 
 def listen(listener: Listener) -> None:
@@ -68,7 +68,7 @@ def listen(listener: Listener) -> None:
 
 
 def listen_to_names(names: Iterable[str]) -> None:
-    """Register the listeners that METALAKE_LISTENERS names. Raises ImproperlyConfigured."""
+    """Register the listeners in METALAKE_LISTENERS. Raises ImproperlyConfigured."""
     for name in names:
         try:
             listener = import_string(name)
@@ -81,7 +81,7 @@ def listen_to_names(names: Iterable[str]) -> None:
 
 @dataclass
 class Announcer:
-    """Tells the listeners when one operation begins and how it ends."""
+    """Notifies the listeners of the begin and end of one operation."""
 
     wire: str
     operation: str
@@ -104,7 +104,7 @@ class Announcer:
         _tell(self.began)
 
     def ends(self, outcome: Outcome, status: int | None) -> None:
-        """Every end is preceded by a start, even if the request was refused before authentication."""
+        """Every end has a begin, even if the request was rejected before authentication."""
         if self.began is None:
             self.begins()
             assert self.began is not None
@@ -119,7 +119,7 @@ class Announcer:
 
 @contextmanager
 def announcing(wire: str, operation: str) -> Iterator[Announcer]:
-    """The announcer of an operation; an exception raised inside ends it too."""
+    """The announcer of an operation; an exception raised inside also ends it."""
     announcer = Announcer(wire, operation)
     try:
         yield announcer

@@ -1,4 +1,4 @@
-"""The log: a JSON line for each record, with the request id. Callers never log secrets."""
+"""The log: one JSON line per record, with the request id. Callers never log secrets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def formatter() -> logging.Formatter:
 
 
 class Unforeseen(logging.Filter):
-    """Passes only exceptions of django.request: other responses were logged with their reason already."""
+    """Passes only exceptions of django.request: other error responses are already logged with their reason."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return bool(record.exc_info)
@@ -42,7 +42,7 @@ def unforeseen() -> logging.Filter:
 
 
 def note_failure(error: MetalakeError) -> None:
-    """Log a failure of a remote system or of our database with its cause, for operators."""
+    """Log a failure of a remote system or our database with its cause, for operators."""
     cause = log_text(error.__cause__)
     line = f"{error.message} [{cause}]" if cause else error.message
     if isinstance(error, OutcomeUnknown):

@@ -1,8 +1,8 @@
 """The registries of /metrics, summed over all processes of a server.
 
-prometheus_client writes each process's counts to the files of its seat (metalake/shared_memory.py), and the process
-that is scraped sums them. A new process takes over the seat and counts of one that ended, so that no counter decreases
-and there are no more files than there were processes at once.
+prometheus_client writes each process's counts to the files of its seat (metalake/shared_memory.py), and the scraped
+process sums them. A new process takes over the seat and counts of an ended one, so that no counter decreases and there
+are at most as many files as concurrent processes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from prometheus_client.registry import Collector
 from metalake import shared_memory
 
 LOOKED_UP = CollectorRegistry()
-"""Metrics that are computed at scrape time, without the database."""
+"""Metrics computed at scrape time, without the database."""
 STORED = CollectorRegistry()
-"""Metrics that are read from the database; omitted while it does not answer."""
+"""Metrics read from the database; omitted while it is down."""
 NAMES = CollectorRegistry()
 """Metrics that map the ids of the others to names; only for scrapers with the token."""
 
@@ -32,7 +32,7 @@ def share() -> None:
 
 
 def registries() -> list[Collector]:
-    """The metrics that need no database: counts, and those computed at scrape time."""
+    """The metrics that need no database: counters, and those computed at scrape time."""
     folder = shared_memory.folder()
     if folder is None:
         return [REGISTRY, LOOKED_UP]

@@ -31,7 +31,7 @@ def new_id() -> int:
 
 
 class AuditInfo(models.Model):
-    """Who made it and who changed it last."""
+    """Who created it and who changed it last."""
 
     creator = models.CharField(max_length=255, editable=False)
     create_time = models.DateTimeField(default=timezone.now, editable=False)
@@ -53,10 +53,10 @@ class Container(Protocol):
 
 
 class Securable(AuditInfo):
-    """Anything a privilege is granted on or that has an owner; catalogs, schemas, tables and roles extend it.
+    """Anything with grants or an owner; catalogs, schemas, tables and roles extend it.
 
     `lineage` is the path of ids from the metalake to the object itself, "/1/5/9", so that everything below an object
-    is one index range. `row_kind` is set on models whose rows are all of one kind.
+    is one index range. `row_kind` is set on models with rows of a single kind.
     """
 
     row_kind: ClassVar[Kind | None] = None
@@ -107,15 +107,15 @@ class Securable(AuditInfo):
         owner_group_id: int | None = None,
         **fields: Any,
     ) -> Self:
-        """A new row, not yet saved; every securable is created here. A metalake has no parent."""
+        """A new, unsaved row; every securable is created here. A metalake has no parent."""
         owner = {"owner_user_id": owner_user_id, "owner_group_id": owner_group_id}
         row = cls(kind=kind, name=name, creator=creator, **owner, **fields)
-        row.pk = row.id  # a row of a kind refers to the securable's by its own key
+        row.pk = row.id  # the primary key of a child model is the securable's
         row.place_under(parent)
         return row
 
     def place_under(self, parent: Container | None) -> None:
-        """Set the fields that follow from the object's kind and parent."""
+        """Set the fields derived from the object's kind and parent."""
         self.slot = slot_of(self.kind)
         self.parent_id = parent.id if parent else None
         self.lineage = f"{parent.lineage if parent else ''}/{self.id}"
@@ -127,19 +127,19 @@ class Securable(AuditInfo):
 
 
 def below(lineage: str, field: str = "lineage") -> Q:
-    """A filter for everything below the object of this lineage, itself excluded: one index range."""
+    """A filter for everything below this lineage, excluding the object itself: one index range."""
     return Q(**{f"{field}__gt": f"{lineage}/", f"{field}__lt": f"{lineage}0"})
 
 
 class Metalake(Securable):
-    """The top of everything one organisation registers; `enabled` is the wire's `in-use`."""
+    """The tenant of one organisation; `enabled` is the API's `in-use`."""
 
     row_kind = Kind.METALAKE
     enabled = models.BooleanField(default=True)
 
 
 class Outbox(models.Model):
-    """Work to do after a commit, written in that commit; a server thread or a worker drains it."""
+    """The transactional outbox: follow-up work of a commit, drained by a server thread or a worker."""
 
     id = models.BigAutoField(primary_key=True)
     topic = models.CharField(max_length=64)
@@ -157,7 +157,7 @@ class Outbox(models.Model):
 
 
 class Shared(models.Model):
-    """A setting that all processes of this store share; the first process sets the value."""
+    """A setting shared by all processes of this store; the first process sets the value."""
 
     name = models.CharField(max_length=2200, unique=True)
     value = models.CharField(max_length=64)
@@ -171,7 +171,7 @@ class Shared(models.Model):
 
 
 class Differing(models.Model):
-    """Work that a process leaves to others because its settings differ from the store's; written every minute."""
+    """Work that a process leaves to others because of differing settings; written every minute."""
 
     process = models.CharField(max_length=255)
     work = models.CharField(max_length=64)

@@ -1,6 +1,6 @@
-"""Drains the outbox: each row goes to the handler of its topic, and is deleted soon after the handler returns.
+"""Drains the outbox: each row goes to its topic's handler, and is deleted soon after the handler returns.
 
-A drainer claims rows by moving their due time ahead while it works on them, so the rows of one that dies are due again
+A drainer claims rows by moving their due time ahead while it works on them, so a dead drainer's rows are due again
 within LEASE; handlers run at least once and must be idempotent. Rows handled quickly are deleted in one batch.
 """
 
@@ -28,7 +28,7 @@ BATCH = 50
 LEASE = timedelta(seconds=15)
 MAX_BACKOFF = timedelta(minutes=5)
 FULL = 2  # SQLite's number of synchronous=FULL
-TOGETHER = 0.1  # seconds of handling before the handled rows are deleted in one batch
+TOGETHER = 0.1  # seconds of handling per batched delete
 MOST_LEFT = 1_000  # rows left to others individually; beyond that, whole topics are
 
 Handler = Callable[[dict[str, Any]], object]
@@ -44,7 +44,7 @@ bell = WakeupPipe()
 
 
 class NotHere(Exception):
-    """Raised by a handler if another process has to do the work, because of this one's settings or mounts.
+    """Raised by a handler to leave the work to another process, because of this one's settings or mounts.
 
     Operators see the reason, so it must not contain secrets.
     """
@@ -63,12 +63,12 @@ def handles(topic: str, handler: Handler, *, in_order: bool = False, unless: Unl
 
 
 def every_round(*jobs: Callable[[], object]) -> None:
-    """Register jobs for every round; each must be safe to run in several processes at once."""
+    """Register jobs for every round; each must be safe to run concurrently in several processes."""
     _rounds.extend(job for job in jobs if job not in _rounds)
 
 
 def after_some(job: Callable[[], object]) -> None:
-    """Register a job that runs after some rows were handled and before they are deleted; it must not fail."""
+    """Register a job to run between handling some rows and deleting them; it must not fail."""
     if job not in _after_some:
         _after_some.append(job)
 
@@ -83,12 +83,12 @@ def do_round() -> None:
 
 
 def wake_after_commit() -> None:
-    """Wake the drainer after the commit; a lost wake-up only delays the work until the next round."""
+    """Wake the drainer on commit; a lost wake-up only delays the work until the next round."""
     transaction.on_commit(bell.ring)
 
 
 def drain() -> int:
-    """Handle every due row; returns how many succeeded. Rows that failed stay and are retried later."""
+    """Handle all due rows; returns how many succeeded. Failed rows stay and are retried with backoff."""
     handled = 0
     while rows := _claim():
         with _leased(rows):
@@ -97,7 +97,7 @@ def drain() -> int:
 
 
 def _handle_each(rows: list[Outbox]) -> int:
-    """Handle claimed rows; each stays in the list, which renews its claim, until it is deleted or left."""
+    """Handle claimed rows; the claim of each is renewed while it is in the list."""
     handled: list[Outbox] = []
     count, since = 0, time.monotonic()
     for row in [*rows]:
@@ -118,7 +118,7 @@ def _handle_each(rows: list[Outbox]) -> int:
 
 
 def _delete(handled: list[Outbox], rows: list[Outbox]) -> None:
-    """Delete handled rows, and empty their list. If a power cut undoes that, they are handled once more."""
+    """Delete handled rows and empty their list. If a power cut undoes that, they are handled again."""
     if not handled:
         return
     for job in _after_some:
@@ -131,9 +131,9 @@ def _delete(handled: list[Outbox], rows: list[Outbox]) -> None:
 
 @contextmanager
 def _async_commit() -> Iterator[None]:
-    """A transaction whose commit does not wait for the disk: a power cut may undo it, a killed process does not.
+    """An asynchronous commit, without waiting for the disk: a power cut may undo it, a killed process does not.
 
-    The next synchronous commit flushes it too.
+    The next synchronous commit flushes it, too.
     """
     is_synchronous = _is_synchronous_sqlite()
     if is_synchronous:
@@ -149,7 +149,7 @@ def _async_commit() -> Iterator[None]:
 
 
 def _is_synchronous_sqlite() -> bool:
-    """Whether this is SQLite, and a transaction that begins now would wait for the disk at its commit."""
+    """Whether this is SQLite, and a transaction that begins now would commit synchronously."""
     return connection.vendor == "sqlite" and not connection.in_atomic_block and _execute("PRAGMA synchronous") == FULL
 
 
@@ -163,7 +163,7 @@ def _execute(statement: str) -> object:
 def _claim() -> list[Outbox]:
     now = timezone.now()
     if not Outbox.objects.filter(due_at__lte=now).exists():
-        return []  # without queueing for the write lock
+        return []  # avoids the write lock
     topics, some = _left_to_others()
     with _async_commit():
         topics += _blocked(now, _in_order.difference(topics))
@@ -176,7 +176,7 @@ def _claim() -> list[Outbox]:
 
 
 def _blocked(now: datetime, among: Iterable[str]) -> list[str]:
-    """The ordered topics whose first row is claimed by another drainer, or failed and is not due yet.
+    """The ordered topics whose first row another drainer has claimed, or that failed and is not due yet.
 
     Call it in the transaction of the claim.
     """
@@ -217,7 +217,7 @@ def _left_to_others() -> tuple[list[str], Q]:
 
 @contextmanager
 def _leased(rows: list[Outbox]) -> Iterator[None]:
-    """Renew the claim on the rows that are still in the list, however long their handlers take."""
+    """Renew the claim on the rows in the list, however long their handlers take."""
     done = threading.Event()
 
     def renew() -> None:
@@ -254,7 +254,7 @@ def _handle(row: Outbox) -> bool:
 
 
 def _why(failure: Exception) -> str:
-    """A failure's text for operators: our own messages contain no secrets, those of others may."""
+    """A failure's text for operators: our own messages contain no secrets, those of libraries may."""
     if isinstance(failure, MetalakeError):
         return failure.message
     if isinstance(failure, NotHere):

@@ -1,4 +1,4 @@
-"""Pagination: a page token holds where the last page ended, signed for the caller and the request."""
+"""Pagination: a page token contains the end of the last page, signed for the caller and the request."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Page:
-    """One page of a list; `after` is where the previous page ended, "" for the first.
+    """One page of a list; `after` is the end of the previous page, "" for the first.
 
-    `scope` is the wire, the caller and everything the list depends on: a token is valid only for the same scope.
-    Raises Invalid for a token of another scope, or one that this server did not sign.
+    `scope` is the API, the caller and everything the list depends on: a token is valid only for the same scope.
+    Raises Invalid for a token of another scope, or not signed by this server.
     """
 
     def __init__(self, size: int, token: str | None, *scope: str | int | None) -> None:
@@ -35,7 +35,7 @@ class Page:
         return some[: self.size], self.token(place(some[self.size - 1]))
 
     def token(self, place: str) -> str:
-        """The token of the page that begins after this place."""
+        """The token of the page after this position."""
         return self._signer.sign_object(place)
 
     def _read(self, token: str) -> str:

@@ -1,6 +1,6 @@
 """Prefetch: a request's first statement reads its object with its caller, for the lookup that follows.
 
-A transaction forgets it before it checks rights, so that no decision inside rests on a read outside.
+A transaction discards it before checking permissions, so that no decision inside relies on a read outside.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _here = threading.local()
 class ReadAhead:
     """A context in which this thread's next lookup of an address uses the prefetched object.
 
-    With `again`, so does the one after it. A prefetched leaf also serves lookups of its schema, any number of times.
+    With `again`, the next two. A prefetched leaf also serves lookups of its schema, any number of times.
     """
 
     def __init__(self, address: Address, located: Located | None, *, again: bool = False) -> None:
@@ -30,7 +30,7 @@ class ReadAhead:
 
 
 def take(address: Address) -> ReadAhead | None:
-    """The prefetched result for this address, if any: an object, or the nearest one above a missing one.
+    """The prefetched result for this address, if any: an object, or the nearest ancestor of a missing one.
 
     Both cost the same statements, so that response times do not reveal hidden objects.
     """
@@ -44,7 +44,7 @@ def take(address: Address) -> ReadAhead | None:
 
 
 def _schema_of(ahead: ReadAhead, address: Address) -> ReadAhead | None:
-    """The schema of the prefetched leaf, if that is what the address names."""
+    """The schema of the prefetched leaf, if it is at this address."""
     if ahead.address.leaf is None or ahead.address.of_schema() != address:
         return None
     located = ahead.located

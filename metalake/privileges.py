@@ -14,7 +14,7 @@ class Effect(StrEnum):
 
 
 class Privilege(StrEnum):
-    """A privilege that can be granted; the order is not stored anywhere, bits are per process."""
+    """A grantable privilege; the order is never stored, bits are per process."""
 
     CREATE_CATALOG = "create_catalog"
     USE_CATALOG = "use_catalog"
@@ -64,12 +64,12 @@ class Privilege(StrEnum):
 _BITS = {privilege: 1 << position for position, privilege in enumerate(Privilege)}
 
 BEYOND_GRAVITINO = frozenset({Privilege.ALTER_VIEW, Privilege.DROP_VIEW, Privilege.BOOTSTRAP_NAMESPACE})
-"""Privileges that Gravitino's clients have no name for; they fail on a role that shows one."""
+"""Privileges unknown to Gravitino's clients, which fail on a role that has one."""
 
 ALIASES = {"create_model": Privilege.REGISTER_MODEL, "create_model_version": Privilege.LINK_MODEL_VERSION}
 
 
 def parse_privilege(name: str) -> Privilege | None:
-    """The privilege of that name in any case, legacy aliases included."""
+    """The privilege with this name, case-insensitive, including legacy aliases; None if unknown."""
     lowered = name.lower() if name.isascii() else ""
     return ALIASES.get(lowered) or (Privilege(lowered) if lowered in set(Privilege) else None)

@@ -1,6 +1,6 @@
 """The server's own files: no catalog may use a folder that contains one, and no purge deletes one.
 
-They are protected wherever an operator puts them, not only in the home folder.
+They are protected wherever the operator puts them, not only in the home folder.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from urllib.parse import unquote, urlsplit
 
 from metalake.errors import Invalid
 
-# SQLite's files next to a database (sqlite.org/tempfiles.html), and the lock files for migrating and serving it.
+# SQLite's files next to a database (sqlite.org/tempfiles.html), and the lock files of migrations and servers.
 BESIDE_THE_STORE = ("-wal", "-shm", "-journal", ".lock", ".server")
 IN_THE_HOME = ("secret_key", "secrets.keys", "static", "server.lock", "leader.lock", "jobs")
 
 
 def protected_files() -> frozenset[str]:
-    """Absolute paths of files and folders, both as configured and with links followed; some may not exist."""
-    from django.conf import settings  # imported late: reading metadata needs no Django unless it is on local disk
+    """Absolute paths of files and folders, as configured and with symlinks resolved; some may not exist."""
+    from django.conf import settings  # lazy: reading metadata needs Django only on local disk
 
     home = os.fspath(settings.METALAKE_HOME)
     named = [
@@ -51,7 +51,7 @@ def _both(path: str) -> tuple[str, str]:
 
 
 def is_protected(path: str) -> bool:
-    """Whether a local path, with its links followed, is a protected file or lies in a protected folder."""
+    """Whether a local path, with symlinks resolved, is a protected file or in a protected folder."""
     return any(_holds(file, path) for file in protected_files())
 
 
@@ -65,7 +65,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def require_apart(folders: Iterable[str], written_to: Iterable[str | os.PathLike[str]]) -> None:
-    """Raise Invalid unless job programs are in folders that neither the server nor its users write to.
+    """Raise Invalid if job programs are in folders that the server or its users write to.
 
     `written_to` are paths and URLs; only file: URLs count.
     """

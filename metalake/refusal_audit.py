@@ -1,8 +1,8 @@
-"""Audits refusals, rate-limited so that no caller can flood the audit.
+"""Audits denied requests, rate-limited so that no caller can flood the audit log.
 
-The first ROWS distinct refusals of a caller in a minute get a row each, at once; the number of further ones is one row
-when the minute is over. Failed sign-ins get one row a minute, with counts by account and address. All processes of a
-server count in shared memory, so the limits hold for all of them, and the others write what a killed process counted.
+A caller's first ROWS distinct denials in a minute are written as a row each, at once; further ones as a single count
+at the end of the minute. Failed sign-ins get one row a minute, with counts by account and address. All processes of a
+server count in shared memory, so the limits are server-wide, and a killed process's counts are written by the others.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 
 MINUTE = 60.0  # seconds
 ROWS = 20
-CALLERS = 1000  # counted individually in a minute; further ones are counted together
-NAMED = 20  # accounts and addresses that a row of failed sign-ins names
-MAX_TEXT = 1024  # bytes of a text that a caller wrote
-LONGEST_NAME = 255  # the size of the audit's column
+CALLERS = 1000  # counted individually per minute; the rest together
+NAMED = 20  # accounts and addresses named in a row of failed sign-ins
+MAX_TEXT = 1024  # bytes of caller-supplied text
+LONGEST_NAME = 255  # the size of the audit column
 WAITING = 1000  # rows that wait for the database
 BRIEFLY = 1.0  # seconds to wait for SQLite's writer
 OTHERS = "others"
@@ -43,16 +43,16 @@ OTHERS = "others"
 clock = time.monotonic
 
 
-_minutes = shared_memory.SharedDict("refusals")  # of each caller, by a digest of its name
-_sign_ins = shared_memory.SharedDict("failed sign-ins")  # those of this minute
-_unwritten = shared_memory.SharedDict("refusals untold")  # rows that are not in the database yet
+_minutes = shared_memory.SharedDict("refusals")  # per caller, by a digest of the name
+_sign_ins = shared_memory.SharedDict("failed sign-ins")  # of this minute
+_unwritten = shared_memory.SharedDict("refusals untold")  # rows not yet in the database
 
 
 def refused(actor: str, request: str, refusal: Forbidden, metalake: str | None = None) -> None:
-    """Audit that a caller was refused `request`, a verb and a path, in a transaction of its own.
+    """Audit that a caller was denied `request`, a method and a path, in a separate transaction.
 
     `metalake` is the name in the path. Raises only BeginAgain, in a short read, since it may wait for a writer. Other
-    failures are logged, so that the response does not fail because of them.
+    failures are logged and do not affect the response.
     """
     may_block()
     details = {"why": shortened(refusal.message)}
@@ -66,7 +66,7 @@ def refused(actor: str, request: str, refusal: Forbidden, metalake: str | None =
 
 
 def _is_a_row(caller: str, what: str) -> bool:
-    """Whether the refusal gets a row at once; otherwise it is counted."""
+    """Whether the denial gets its own row; otherwise it is counted."""
     with shared_memory.turn():
         name = _digest(caller)
         if name not in _minutes and len(_minutes) >= CALLERS:
@@ -86,9 +86,9 @@ def _is_a_row(caller: str, what: str) -> bool:
 
 
 def sign_in(account: str | None, address: str, *, tried: bool) -> None:
-    """Count a sign-in that failed, or that was throttled (not `tried`); `account` is None if there is no such account.
+    """Count a failed sign-in, or a throttled one (not `tried`); `account` is None if there is no such account.
 
-    Unknown names are only counted, since one may be a password typed by mistake. Never raises.
+    Unknown names are only counted, since one may be a mistyped password. Does not raise.
     """
     try:
         with shared_memory.turn():
@@ -109,7 +109,7 @@ def sign_in(account: str | None, address: str, *, tried: bool) -> None:
 
 
 def flush(*, everything: bool = False) -> None:
-    """Write the rows of the minutes that are over, or of all; each process of a server calls this every second."""
+    """Write the rows of completed minutes, or of all; each process of a server calls this every second."""
     try:
         events = _take(everything)
         if events and not _note(events):
@@ -120,7 +120,7 @@ def flush(*, everything: bool = False) -> None:
 
 
 def _take(everything: bool) -> list[Event]:
-    """Remove the events to write from shared memory and return them."""
+    """Pop the events to write from shared memory."""
 
     def over() -> list[tuple[shared_memory.SharedDict, str, dict[str, Any]]]:
         begun = [(notes, name, each) for notes in (_minutes, _sign_ins) for name, each in notes.everything().items()]
@@ -167,7 +167,7 @@ def _digest(caller: str) -> str:
 
 
 def forget() -> None:
-    """Drop everything that was counted."""
+    """Discard all counts."""
     for notes in (_minutes, _sign_ins, _unwritten):
         notes.clear()
 
@@ -211,7 +211,7 @@ def _note(events: list[Event], metalake: str | None = None) -> bool:
 
 @contextmanager
 def _briefly() -> Iterator[None]:
-    """On SQLite, wait at most BRIEFLY for the write lock: the refused caller waits meanwhile."""
+    """On SQLite, wait at most BRIEFLY for the write lock, since the denied caller is waiting."""
     store = connections[DEFAULT_DB_ALIAS]
     if not isinstance(store, DatabaseWrapper) or store.in_atomic_block:
         yield

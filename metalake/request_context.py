@@ -1,4 +1,4 @@
-"""Context variables of a request: its id (for logs, events and audit rows), client address, wire and engine."""
+"""Context variables of a request: its id (for logs, events and audit rows), client address, API and engine."""
 
 import contextvars
 import os
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 
-# The address by which failed sign-ins are counted (metalake.client_address.client_of); "" outside of requests.
+# The client address for counting failed sign-ins (metalake.client_address.client_of); "" outside requests.
 address: contextvars.ContextVar[str] = contextvars.ContextVar("address", default="")
 
 
@@ -19,9 +19,9 @@ def this_process() -> str:
 
 
 class Door(NamedTuple):
-    """How a request came in: its wire ("native", "iceberg", "page" or "worker") and the engine that sent it.
+    """A request's API ("native", "iceberg", "page" or "worker") and the engine that sent it.
 
-    `asked` are the permission checks that it has made so far; None where it can only make one.
+    `asked` are the permission checks made so far; None where only one is possible.
     """
 
     wire: str
@@ -35,7 +35,7 @@ door: contextvars.ContextVar[Door] = contextvars.ContextVar("door", default=NO_R
 
 @contextmanager
 def for_request(asked: str) -> Iterator[None]:
-    """A context for work on behalf of the request with this id: later, in another process, or in the request itself."""
+    """A context for work on behalf of the request with this id: later, in another process, or within the request."""
     is_itself = bool(asked) and request_id.get() == asked
     came_by = door.set(door.get() if is_itself else Door("worker", "", set()))
     token = request_id.set(asked)

@@ -19,7 +19,7 @@ from metalake.errors import Invalid
 from metalake.wire import quote
 
 WIRES = frozenset({"api", "iceberg", "configs", "health", "metrics"})
-WIRE_NAMES = {"api": "native", "iceberg": "iceberg"}  # of those that serve objects
+WIRE_NAMES = {"api": "native", "iceberg": "iceberg"}  # of the APIs that serve objects
 # Paths that load balancers, Kubernetes and Prometheus request by a node's address.
 PROBED = frozenset({"health", "metrics"})
 
@@ -39,7 +39,7 @@ def wire_of(path: str) -> str:
 
 
 def parse_prefix(given: str) -> str:
-    """The path prefix that clients find this server under, such as /metalake; "" is the root. Raises Invalid."""
+    """The base path under which clients reach this server, such as /metalake; "" is the root. Raises Invalid."""
     if given in ("", "/"):
         return ""
     if not _PREFIX.fullmatch(given) or given.split("/")[1] in WIRES | PAGES:
@@ -51,7 +51,7 @@ def parse_prefix(given: str) -> str:
 
 
 def without_prefix(target: bytes, prefix: bytes) -> bytes:
-    """The target without the prefix: proxies may strip METALAKE_PATH_PREFIX or leave it."""
+    """The target without the prefix: proxies may or may not strip METALAKE_PATH_PREFIX."""
     absolute = _ABSOLUTE.match(target.decode("latin-1"))
     host, path = target[: absolute.end() if absolute else 0], target[absolute.end() if absolute else 0 :]
     rest = path[len(prefix) :]
@@ -67,7 +67,7 @@ def path_in(target: str) -> str:
 
 
 def read_target(meta: dict[str, Any]) -> str:
-    """The path as sent, still encoded. If the WSGI server only gives the decoded path, it is encoded, losing %2F.
+    """The path as sent, still encoded. If the WSGI server has only the decoded path, it is re-encoded, losing %2F.
 
     The host of an absolute target replaces the Host header. Raises Invalid for a target that is not an absolute path.
     """
@@ -85,17 +85,17 @@ def read_target(meta: dict[str, Any]) -> str:
 
 
 def require_one_wire(sent: str, decoded: str) -> None:
-    """Raises Invalid if decoding a path leads to another wire, whose checks would be skipped."""
+    """Raise Invalid if decoding a path leads to another API, whose checks would be bypassed."""
     if wire_of(sent) != wire_of(decoded):
         raise Invalid("The first part of this path is written without percent signs.")
 
 
 def require_host(meta: dict[str, Any], wire: str) -> None:
-    """Raises Invalid if the Host is not one of ours: with DNS rebinding, another site's pages would reach this server
+    """Raise Invalid if the Host is not one of ours: with DNS rebinding, another site's pages would reach this server
     with the browser's credentials.
 
-    That takes a name, so probes may use any address. A request without a Host, which no browser sends, counts as sent
-    to the address it arrived at.
+    DNS rebinding needs a name, so probes may use any address. A request without a Host, which no browser sends, counts
+    as sent to the address it arrived at.
     """
     host = meta["HTTP_HOST"] if "HTTP_HOST" in meta else in_url(meta["SERVER_NAME"])
     domain = _domain_in(host)
@@ -142,7 +142,7 @@ def is_private(url: str) -> bool:
 
 
 def decode(raw: str, *, form: bool = False) -> str:
-    """One path segment, decoded once. With `form`, + is a space, as Iceberg's clients encode it. Raises Invalid."""
+    """A path segment, decoded once. With `form`, + is a space, as Iceberg clients encode it. Raises Invalid."""
     if raw.isascii() and raw.isalnum():
         return raw
     try:

@@ -88,7 +88,7 @@ def refuse(message: str) -> None:
 
 @contextmanager
 def checking(setting: str) -> Iterator[None]:
-    """Turn Invalid into a refusal to start that names the setting."""
+    """Turn Invalid into ImproperlyConfigured naming the setting."""
     try:
         yield
     except Invalid as bad:
@@ -100,6 +100,7 @@ if METALAKE_WORKERS < 1:
 
 
 def seconds(name: str, default: float, least: float = 0.001) -> float:
+    """A setting in seconds. Raises ImproperlyConfigured unless it is a number from `least` to a million."""
     try:
         given = env.float(name, default)
     except ValueError:
@@ -126,7 +127,7 @@ with checking("METALAKE_OWN_IDENTITY"):
 
 
 def warehouse(given: str) -> str:
-    """The URL of the default warehouse of catalogs; "" is the one in the data folder."""
+    """The URL of the catalogs' default warehouse; "" is the one in the data folder."""
     if not given:
         return ""
     try:
@@ -225,7 +226,7 @@ DEBUG = env.bool("METALAKE_DEBUG", False)
 
 
 def hosts(given: list[str]) -> list[str]:
-    """The host names that this server answers to; by default those of this machine."""
+    """The allowed host names; by default those of this machine."""
     if not given:
         return sorted({"127.0.0.1", "localhost", "[::1]", in_url(METALAKE_HOST)} - {"", "0.0.0.0", "[::]"})  # noqa: S104
     names = [name.strip() for name in given]
@@ -267,10 +268,10 @@ _default = DATABASES["default"]
 
 
 def keep_private(store: Path) -> None:
-    """Make a SQLite store, and SQLite's files next to it, readable only by the server's account.
+    """Make a SQLite store and its companion files readable only by the server's account.
 
     SQLite gives those files the store's mode, so a new store is created here, before it is opened. Files of another
-    account stay as they are, and `serve` warns about them.
+    account are left unchanged, and `serve` warns about them.
     """
     with suppress(OSError):
         os.close(os.open(store, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

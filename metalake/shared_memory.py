@@ -1,9 +1,9 @@
-"""State shared by the processes of one server outside the database: notes (a key-value store) and places (semaphores).
+"""State shared by one server's processes outside the database: notes (a key-value store) and places (semaphores).
 
-A server calls `share()` before it forks. Its board is a SQLite file in a private folder in memory, and locks on single
+A server calls `share()` before it forks. Its board is a SQLite file in a private folder in memory, plus locks on single
 bytes of another file. If a process is killed, the notes are as of the last committed transaction, and its places are
-free, since the kernel releases its locks. Any other process has a board of its own. A note takes 10 us to read and
-30 us to write, a place 3 us: too much for the hot path.
+free, since the kernel releases its locks. Any other process has its own board. A note takes 10 us to read and 30 us to
+write, a place 3 us: too much for the hot path.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 Unavailable = sqlite3.Error
-"""Raised if the board cannot be used; callers that only count go on without it."""
+"""Raised if the board is unusable; callers that only count continue without it."""
 
-PATIENCE = 0.2  # seconds to wait for a transaction; one takes microseconds, so a longer one is stuck
-AGAIN = 0.02  # seconds between polls for a place that another process may have released
+PATIENCE = 0.2  # seconds to wait for a transaction, which normally takes microseconds
+AGAIN = 0.02  # seconds between polls for a place released by another process
 ROOM = 32 * 1024 * 1024  # free bytes that the folder of a board needs
 MOST = 256  # places of one name
 PREFIX = "metalake-board-"
@@ -57,7 +57,7 @@ class Board:
 
     @contextmanager
     def turn(self) -> Iterator[sqlite3.Connection]:
-        """A transaction, one at a time in the whole server; a nested one joins the outer one."""
+        """A transaction, serialized across the server; a nested one joins the outer one."""
         with self._turn:
             connection = self._connected()
             if self._in_turn:
@@ -148,7 +148,7 @@ class Board:
 
 
 def _byte(name: str, number: int) -> int:
-    """The byte to lock for a place. Nothing is written there: locks may lie beyond the end of a file (fcntl(2))."""
+    """The byte to lock for a place. Nothing is written: locks may be beyond the end of a file (fcntl(2))."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big") * MOST + number
 
 
@@ -211,7 +211,7 @@ class SharedDict(MutableMapping[str, Any]):
 
 
 class Places:
-    """A semaphore of `size` places, shared by all processes of the server."""
+    """A semaphore of `size` slots, shared by all processes of the server."""
 
     def __init__(self, name: str, size: int) -> None:
         assert size <= MOST
@@ -236,16 +236,16 @@ class Places:
 
 
 def share() -> Path:
-    """Create the board of a server before it forks; its folder is removed when the server ends."""
+    """Create a server's board before it forks; the folder is removed when the server ends."""
     global _board
     home = next((each for each in HOMES if os.access(each, os.W_OK) and shutil.disk_usage(each).free > ROOM), HOMES[-1])
     _remove_abandoned(home)
     made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
-    fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_SH)  # forked processes share it, until the last has ended
+    fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_SH)  # shared with forks until the last one ends
     atexit.register(_remove, made, os.getpid())
     _board = Board(made)
     with _board.turn():
-        pass  # makes the file
+        pass  # creates the file
     _board.close()
     return made
 
@@ -256,7 +256,7 @@ def _remove(made: Path, by: int) -> None:
 
 
 def _remove_abandoned(home: Path) -> None:
-    """Remove the folders of killed servers; a folder younger than a minute may not be locked yet."""
+    """Remove the folders of killed servers; one younger than a minute may not be locked yet."""
     for abandoned in home.glob(f"{PREFIX}*"):
         with suppress(OSError):
             folder = os.open(abandoned, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,6 +1,6 @@
-"""Settings that all processes of one store must share, and the work that a process with other settings leaves to them.
+"""Settings that all processes of one store must share, and the work that a process with other settings skips.
 
-The store keeps the first value of each shared setting. A process compares its own at start and every minute, reports
+The store keeps the first value of each shared setting. A process compares its own at startup and every minute, reports
 differences, and leaves outbox rows that it cannot handle to processes that can.
 """
 
@@ -50,7 +50,7 @@ def known(name: str) -> str | None:
 
 
 def agree(name: str, value: str) -> str:
-    """The store's value of a shared setting, set to this value if there was none."""
+    """The store's value of a shared setting; the first caller sets it."""
     return Shared.objects.get_or_create(name=name, defaults={"value": value})[0].value
 
 
@@ -62,7 +62,7 @@ def differences() -> list[Difference]:
 
 
 def begin() -> None:
-    """Call at the start of a server or worker: if it has an event log, only processes with one deliver events."""
+    """Call at the startup of a server or worker: if it has an event log, only processes with one deliver events."""
     if settings.METALAKE_EVENT_LOG:
         agree(EVENT_LOG, "kept")
 
@@ -89,7 +89,7 @@ compare_with(_compare_event_log)
 
 
 def sentences() -> list[str]:
-    """A sentence for each difference, printed when a process starts."""
+    """A message for each difference, printed at startup."""
     return [f"This process leaves {difference.work} to others: {difference.reason}" for difference in differences()]
 
 
@@ -102,7 +102,7 @@ class Reporter:
         self._before: list[Difference] = []
 
     def tell(self) -> None:
-        """Compare and report, at most once a minute however often it is called."""
+        """Compare and report, at most once a minute."""
         with self._lock:
             if time.monotonic() < self._next:
                 return
@@ -132,10 +132,10 @@ def _store(current: list[Difference]) -> None:
 
 
 class Metrics(Collector):
-    """Outbox rows that failed, and the number of processes that leave work to others."""
+    """The numbers of failing outbox rows, and of processes that leave work to others."""
 
     def describe(self) -> list[GaugeMetricFamily]:
-        return []  # so that registering does not query a database that may not be up yet
+        return []  # registering must not query a database that may be down
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         failing = GaugeMetricFamily("metalake_outbox_failing", "Follow-ups that failed", labels=["topic"])

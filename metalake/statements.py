@@ -21,7 +21,7 @@ _here = threading.local()
 
 
 def fetch(statement: str, parameters: Sequence[Any]) -> list[Row]:
-    """All rows that a statement returns; `%s` stands for each parameter."""
+    """All rows of a statement, with `%s` for each parameter."""
     direct: Fetch | None = getattr(_here, "fetch", None)
     if direct is not None:
         return direct(statement, parameters)
@@ -31,14 +31,14 @@ def fetch(statement: str, parameters: Sequence[Any]) -> list[Row]:
 
 
 def update_rows(statement: str, parameters: Sequence[Any]) -> int:
-    """Execute a statement that changes rows; returns how many. Raises IntegrityError."""
+    """Execute a statement and return the number of changed rows. Raises IntegrityError."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.rowcount
 
 
 def use_only(direct: Fetch) -> None:
-    """Put this thread into the state of `only_by` for good."""
+    """Put this thread permanently into the state of `only_by`."""
     _here.fetch = direct
     connection.execute_wrappers.append(_refuse)
     be_brief()
@@ -48,8 +48,8 @@ def use_only(direct: Fetch) -> None:
 def only_by(direct: Fetch) -> Iterator[None]:
     """A context in which `fetch` sends statements by `direct`, and everything slower raises BeginAgain.
 
-    That is every other statement, and all that a short read may not do. The connection is opened first, since the
-    statements that set up a new one do not count. Raises BeginAgain if it cannot be opened.
+    That is every other statement, and all that a short read may not do. The connection is opened first, so that its
+    setup statements are allowed. Raises BeginAgain if it cannot be opened.
     """
     try:
         connection.close_if_unusable_or_obsolete()

@@ -1,4 +1,4 @@
-"""Timeouts towards our own database: connection options of every server, worker and command.
+"""Timeouts of our own database: connection options of every server, worker and command.
 
 Sources: PostgreSQL, "Client Connection Defaults" and libpq, "Parameter Key Words"; SQLite, sqlite3_busy_timeout.
 """
@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 
 class Limits(NamedTuple):
-    """All in seconds."""
+    """Timeouts in seconds."""
 
     lock: float  # for a row or table that another transaction has locked; on SQLite for the write lock
     statement: float
-    idle: float  # of a transaction whose process sends no statement
+    idle: float  # of a transaction without a statement
     silence: int  # until a connection whose peer does not respond counts as lost
     connect: int
 
 
 def on_postgresql(limits: Limits, given: dict[str, Any]) -> dict[str, Any]:
-    """The options of a connection; those in the database's URL take precedence."""
+    """Connection options; those in the database URL take precedence."""
     parameters = {
         "lock_timeout": limits.lock,
         "statement_timeout": limits.statement,
@@ -39,6 +39,7 @@ def on_postgresql(limits: Limits, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def on_sqlite(limits: Limits) -> dict[str, Any]:
+    """Connection options: transactions take the write lock at BEGIN, and commits fsync the WAL."""
     return {
         "transaction_mode": "IMMEDIATE",
         "timeout": limits.lock,

@@ -1,4 +1,4 @@
-"""All URLs of the server. The wires' paths are matched as sent, with segments still encoded."""
+"""All URLs of the server. API paths are matched as sent, with segments still encoded."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The engine that a request comes from, by its User-Agent: one of a few values, to bound metric labels."""
+"""The engine of a request, by its User-Agent: one of a few values, to bound metric labels."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-# What a User-Agent contains, in lower case, and the engine; the first match counts.
+# A substring of the lower-case User-Agent, and the engine; the first match wins.
 _SIGNS = (
     ("pyiceberg", "pyiceberg"),
     ("duckdb", "duckdb"),
@@ -16,7 +16,7 @@ _SIGNS = (
     ("gravitino", "gravitino"),
     ("mozilla", "browser"),
     ("curl", "curl"),
-    ("apache-httpclient", "java"),  # Iceberg's Java client, by whichever engine
+    ("apache-httpclient", "java"),  # Iceberg's Java client, in any engine
     ("java", "java"),
     ("python", "python"),
 )
@@ -26,7 +26,7 @@ ENGINES = (NONE, *dict.fromkeys(word for _, word in _SIGNS), OTHER)
 
 @lru_cache(1024)
 def engine_of(user_agent: str) -> str:
-    """One of ENGINES; NONE if the client does not say what it is."""
+    """One of ENGINES; NONE without a User-Agent."""
     if not user_agent:
         return NONE
     lower = user_agent[:200].lower()

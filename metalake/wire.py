@@ -1,6 +1,6 @@
-"""Validates JSON bodies of the native wire strictly; errors name the place.
+"""Strict validation of native API JSON bodies; errors name the field's path.
 
-Null and absent mean the same for every optional field (clients send both); unknown fields are refused by name.
+Null and absent mean the same for every optional field (clients send both); unknown fields are rejected by name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Body(BaseModel):
         return {name: item for name, item in value.items() if item is not None or name not in optional}
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON object as it travels, without the fields that are unset."""
+        """The JSON object as sent, without unset fields."""
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
@@ -75,7 +75,7 @@ AnyBody = TypeVar("AnyBody", bound=BaseModel)
 def read(model: type[AnyBody], body: object, *, kind: str | None = None) -> AnyBody:
     """Read `body` as `model`.
 
-    Raises Invalid naming the place of the first mistake, as in `columns[2].type: is required`; `kind` goes with it.
+    Raises Invalid, of this `kind`, naming the path of the first error: `columns[2].type: is required`.
     """
     if nests_deeper_than(MAX_BODY_NESTING, body):
         raise Invalid(f"The body nests deeper than {MAX_BODY_NESTING} levels", kind=kind)
@@ -86,7 +86,7 @@ def read(model: type[AnyBody], body: object, *, kind: str | None = None) -> AnyB
 
 
 def nests_deeper_than(limit: int, body: object) -> bool:
-    """Whether objects and arrays lie inside each other more than `limit` times; safe on any depth."""
+    """Whether objects and arrays are nested deeper than `limit`; safe for any depth."""
     level = [body]
     for _ in range(limit + 1):
         level = [item for container in level for item in _items(container)]
@@ -110,8 +110,8 @@ def holds_nul(content: bytes) -> bool:
 
 
 def explain(error: ValidationError, body: object = None) -> str:
-    """The first validation error as text, with its place in the body if that is given, and how many more there are."""
-    # Only the first one is parsed: a body may have a hundred thousand mistakes of a dozen objects each.
+    """The first validation error as text, with its path in the body if given, and the number of further ones."""
+    # Only the first one is parsed: a body may have a hundred thousand errors of a dozen objects each.
     mistakes = error.json(include_url=False, include_input=False)
     first, _ = JSONDecoder().raw_decode(mistakes, 1)
     text, count = _sentence(first, body), error.error_count()
@@ -129,7 +129,7 @@ def _sentence(mistake: ErrorDetails, body: object) -> str:
 def complaint(mistake: ErrorDetails) -> str:
     """What is wrong with a value, as text that follows its name: `is required`."""
     context = mistake.get("ctx", {})
-    # A discriminator reads 'action' | '@type'; only the last name is on the wire.
+    # A discriminator reads 'action' | '@type'; only the last name is in the JSON.
     discriminator = str(context.get("discriminator", "")).rpartition("| ")[2]
     match mistake["type"]:
         case "union_tag_not_found":
@@ -143,7 +143,7 @@ def complaint(mistake: ErrorDetails) -> str:
 
 
 def _place(location: tuple[int | str, ...], body: object, *, missing: bool = False) -> str:
-    """A location as text: `columns[2].type`. The names of union members that pydantic adds are left out."""
+    """A location as text: `columns[2].type`, without pydantic's names of union members."""
     path = ""
     for position, step in enumerate(location):
         last = position == len(location) - 1
@@ -157,12 +157,12 @@ def _place(location: tuple[int | str, ...], body: object, *, missing: bool = Fal
 
 
 def quote(text: str) -> str:
-    """`text` in quotes, shortened if it is too long to read."""
+    """`text` in quotes, truncated to LONGEST_QUOTE characters."""
     return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "...")
 
 
 def kind_of(word: str) -> Kind:
-    """The kind that a path or body names, in any case. Raises Invalid."""
+    """The kind named in a path or body, case-insensitive. Raises Invalid."""
     try:
         return Kind(word.lower())
     except ValueError:
@@ -170,7 +170,7 @@ def kind_of(word: str) -> Kind:
 
 
 def known_privilege(name: str) -> Privilege:
-    """The privilege that a path or body names. Raises Invalid, which names the nearest one, or else all."""
+    """The privilege named in a path or body. Raises Invalid, suggesting the closest one, or else listing all."""
     privilege = parse_privilege(name)
     if privilege is None:
         near = get_close_matches(name[:LONGEST_QUOTE].lower(), list(Privilege), n=1)
@@ -180,7 +180,7 @@ def known_privilege(name: str) -> Privilege:
 
 
 def utc(text: Any) -> Any:
-    """An ISO 8601 text as a datetime, in UTC if it has no offset; other values are returned unchanged."""
+    """Parse ISO 8601 into a UTC datetime (no offset: UTC); returns other types unchanged. Raises ValueError."""
     if not isinstance(text, str):
         return text
     try:
@@ -197,4 +197,5 @@ Moment = Annotated[datetime, BeforeValidator(utc, json_schema_input_type=str)]
 
 
 def written(moment: datetime) -> str:
+    """An aware datetime in the API's format: ISO 8601 in UTC, with microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -8,6 +8,6 @@ from django.db import reset_queries
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "metalake.settings")
 application = get_wsgi_application()
 
-# There is no cache and no query log, so requests need not clean them up.
+# Without a cache and a query log, requests have none to clean up.
 signals.request_finished.disconnect(close_caches)
 signals.request_started.disconnect(reset_queries)

@@ -67,6 +67,7 @@ Opener = Callable[[Mapping[str, str], str, bool], Any]
 
 
 def this_machine_alone(settings: Mapping[str, str], scheme: str, is_own: bool) -> FileIO:
+    """The Opener without remote storage: always raises Invalid."""
     raise Invalid(f"No client for {scheme}:// locations was given.", kind="storage")
 
 

@@ -1,4 +1,4 @@
-"""The native wire on Django REST framework: views, parsers, renderers, negotiation, exceptions.
+"""The native API on Django REST framework: views, parsers, renderers, negotiation, exceptions.
 
-Source: Gravitino's documented API, as its clients speak it.
+Source: Gravitino's documented API, as its clients use it.
 """

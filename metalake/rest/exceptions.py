@@ -1,4 +1,4 @@
-"""Renders every failure as an error of the native wire, and is Django REST framework's exception handler."""
+"""Renders errors for the native API; Django REST framework's exception handler."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _ILLEGAL = {
     "role": "IllegalRoleException",
     "object": "IllegalMetadataObjectException",
 }
-# Their handlers in the Python client know no code above 1010 but 1100.
+# Their error handlers in the Python client know no code above 1010 but 1100.
 _OLD_CODES = {"partition", "statistic", *(kind for kind, declared in KINDS.items() if declared.old_codes)}
 
 
 def shape_of(error: MetalakeError) -> tuple[int, int, str]:
-    """HTTP status, wire code and exception type."""
+    """HTTP status, native error code and exception type."""
     kind = error.kind or ""
     name = _NAMES.get(kind, "")
     match error:
@@ -80,13 +80,14 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
 
 
 def error_body(error: MetalakeError) -> dict[str, Any]:
-    """The wire's body of a failure."""
+    """The native API's error body."""
     _, code, type_ = shape_of(error)
     # The Python client formats messages with the % operator, so they must not contain a percent sign.
     return {"code": code, "type": type_, "message": error.message.replace("%", " percent ")}
 
 
 def error_response(error: MetalakeError) -> HttpResponse:
+    """The error as a response, with WWW-Authenticate or Retry-After (seconds) where it applies."""
     status, _, _ = shape_of(error)
     response = HttpResponse(orjson.dumps(error_body(error)), status=status, content_type=JSON)
     if status == 401:
@@ -97,7 +98,7 @@ def error_response(error: MetalakeError) -> HttpResponse:
 
 
 def error_response_to_both(error: MetalakeError) -> HttpResponse:
-    """The response to a request that may have been meant for either wire; clients of both read it as an error."""
+    """The response to a request that may be meant for either API; clients of both read it as an error."""
     status, _, _ = shape_of(error)
     one = error_body(error)
     both = one | {"error": {"message": one["message"], "type": "BadRequestException", "code": status}}
@@ -105,7 +106,7 @@ def error_response_to_both(error: MetalakeError) -> HttpResponse:
 
 
 def render_error(error: Exception, context: Any = None) -> HttpResponse:
-    """Any failure as an error of the wire; an unexpected exception is logged and reported as a server failure."""
+    """Any exception as an error response; an unexpected one is logged and reported as an internal error."""
     if isinstance(error, errors.Forbidden) and context and (actor := getattr(context["view"], "actor", None)):
         view, request = context["view"], context["request"]
         refused(actor.name, f"{request.method} {request.path}", error, view.readable_names.get("metalake"))
@@ -118,12 +119,12 @@ def render_error(error: Exception, context: Any = None) -> HttpResponse:
 
 
 def error_line(error: Exception) -> bytes:
-    """A failure as the last line of an NDJSON response."""
+    """An error as the last line of an NDJSON response."""
     return b'{"error":' + render_error(error).content + b"}\n"
 
 
 def _known(error: Exception) -> MetalakeError | None:
-    """The failure as one of our errors; None if it is unexpected."""
+    """The exception as one of our errors; None if it is unexpected."""
     match error:
         case MetalakeError():
             return error

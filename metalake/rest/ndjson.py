@@ -1,4 +1,4 @@
-"""Responses streamed as NDJSON, so that neither side holds all of it in memory."""
+"""Responses streamed as NDJSON, so that neither side buffers everything in memory."""
 
 from __future__ import annotations
 

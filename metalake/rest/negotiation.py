@@ -1,4 +1,4 @@
-"""Content negotiation: chooses parser and renderer, and checks the wire version that a client requests."""
+"""Content negotiation: chooses parser and renderer, and checks the requested API version."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def asks_for_gravitino(accept: str) -> bool:
 
 
 class VersionedJSON(BaseContentNegotiation):
-    """Responses are always JSON; a client that requests a wire version must request ours.
+    """Responses are always JSON; a client that requests an API version must request ours.
 
-    An endpoint has one parser, which refuses other types itself.
+    An endpoint has one parser, which rejects other types itself.
     """
 
     def select_parser(self, request: Any, parsers: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Parses bodies, within the limits of metalake.bodies."""
+"""Parses JSON bodies, within the limits of metalake.bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class JSONParser(BaseParser):
     media_type = JSON
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Raises TooLarge for too many values; Invalid for another type, no JSON and NUL."""
+        """Raises TooLarge for too many values; Invalid for another type, non-JSON and NUL."""
         require_json_type(plain_type(media_type))
         return read_json(stream.read())
 

@@ -1,4 +1,4 @@
-"""Parts of replies that both wires share: an object's audit fields, and the age of a cached response."""
+"""Parts of replies shared by both APIs: an object's audit fields, and the age of a cached response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def audit_of(row: Any) -> dict[str, Any]:
 
 
 def moment_text(moment: Any) -> str:
-    """A datetime in the wire's format: UTC, with microseconds."""
+    """A UTC datetime in the API's format: ISO 8601 with microseconds."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -1,4 +1,4 @@
-"""The base class of the native wire's endpoints: decoded path segments, validated bodies, the envelope."""
+"""The base class of native API endpoints: decoded path segments, validated bodies, the envelope."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def answers(
 
 
 class Endpoint(APIView):
-    """Base of the native wire's endpoints."""
+    """Base class of native API endpoints."""
 
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = VersionedJSON
     actor: Any = None
     taken_at: datetime | None = None  # when the remote system responded
-    files_kept: str | None = None  # why the files of a dropped object were not deleted
+    files_kept: str | None = None  # why a dropped object's files were not deleted
     announcer: listeners.Announcer | None = None  # if there are listeners
 
     @classmethod
     def is_open(cls) -> bool:
-        """Whether it serves callers without a credential."""
+        """Whether it allows anonymous callers."""
         return AllowAny in cls.permission_classes
 
     @property
@@ -90,7 +90,7 @@ class Endpoint(APIView):
         return _methods_of(type(self))  # type: ignore[arg-type]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Copies frequently used attributes to the request, since the framework's lookup takes 1 us each time."""
+        """Copies hot attributes to the request, since the framework's lookup takes 1 us each time."""
         made = super().initialize_request(request, *args, **kwargs)
         made.META, made.method = request.META, request.method
         return made
@@ -156,7 +156,7 @@ class Endpoint(APIView):
         return parser.parse(BytesIO(), request.content_type, request.parser_context)
 
     def respond(self, payload: Payload) -> HttpResponseBase:
-        """The payload in the wire's envelope, unless it is a response already."""
+        """The payload in the API's envelope, unless it is already a response."""
         response = payload if isinstance(payload, HttpResponseBase) else self.render({"code": 0, **payload})
         if self.files_kept:
             response["X-Metalake-Files-Kept"] = self.files_kept
@@ -169,18 +169,18 @@ class Endpoint(APIView):
 
     @property
     def is_for_gravitino(self) -> bool:
-        """Whether the caller is one of Gravitino's clients, which only know Gravitino's own values."""
+        """Whether the caller is a Gravitino client, which only knows Gravitino's own values."""
         return asks_for_gravitino(self.request.META.get("HTTP_ACCEPT", ""))
 
     def flag(self, name: str) -> bool:
-        """A query parameter read as a boolean, in upper or lower case; False if absent."""
+        """A boolean query parameter, case-insensitive; False if absent. Raises Invalid."""
         value = (self.text(name) or "false").lower()
         if value not in ("true", "false"):
             raise Invalid(f"Query parameter {name} is true or false, not {quote(value)}.")
         return value == "true"
 
     def text(self, name: str) -> str | None:
-        """A query parameter; None if it is absent."""
+        """A query parameter; None if absent. Raises Invalid for a NUL character."""
         if not self.request.META.get("QUERY_STRING"):
             return None  # parsing an empty query costs as much as a statement
         value = self.request.GET.get(name)
@@ -189,7 +189,7 @@ class Endpoint(APIView):
         return value
 
     def place(self) -> tuple[Kind, str] | None:
-        """The object that the query names by type and fullName; None if it names none."""
+        """The object in the query parameters type and fullName; None without them. Raises Invalid for only one."""
         type_, full_name = self.text("type"), self.text("fullName")
         if type_ is None and full_name is None:
             return None
@@ -220,7 +220,7 @@ HOT_READS: list[HotRead] = []
 
 
 def route(path: str, endpoint: type[Endpoint]) -> URLPattern:
-    """A path of the wire: each <name> is one segment, still encoded; a trailing slash is optional."""
+    """A native API path: each <name> is one segment, still encoded; a trailing slash is optional."""
     segments = re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", path)
     pattern = rf"^{segments}/?$"
     declared: Declaration | None = getattr(getattr(endpoint, "get", None), "declaration", None)

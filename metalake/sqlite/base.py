@@ -11,13 +11,13 @@ from metalake.sqlite.write_queue import WRITE_QUEUES, WriteQueue
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection whose transactions, which all write, hold the store's write turn from begin to end."""
+    """A connection whose transactions, which all write, hold the write queue's lock from begin to end."""
 
     _turn: WriteQueue | None = None
     _patience: float | None = None
 
     def wait_at_most(self, seconds: float) -> None:
-        """Limit how long transactions wait for other writers from now on: for their turn, and then in SQLite."""
+        """Limit how long later transactions wait for other writers: in the queue, and then in SQLite."""
         self._patience = seconds
         with self.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
@@ -49,7 +49,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._give_turn()
 
     def _take_turn(self) -> None:
-        """Raises OperationalError, as SQLite would, if others write for longer than this connection waits."""
+        """Raises OperationalError, as SQLite would, if the wait for other writers times out."""
         if self.is_in_memory_db():
             return
         turn, seconds = WRITE_QUEUES[str(self.settings_dict["NAME"])], self._patience

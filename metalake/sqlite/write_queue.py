@@ -1,8 +1,8 @@
 """A fair queue of writers to a SQLite store: first among the threads of a process, then among processes.
 
-SQLite itself is not fair: a waiting writer sleeps up to 0.1 s between polls, and one that arrives meanwhile is served
-first, so that a thread or a whole process starved for seconds. SQLite's own lock still excludes writers; the queue only
-decides who tries next. Source: sqlite3_busy_timeout, and the delays of its busy handler.
+SQLite itself is not fair: a waiting writer sleeps up to 0.1 s between polls, and a later one may overtake it, so that
+threads or whole processes starved for seconds. SQLite's own lock still excludes writers; the queue only decides who
+tries next. Source: sqlite3_busy_timeout, and the delays of its busy handler.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import threading
 import time
 from collections import deque
 
-STINT = 0.02  # seconds for which the threads of one process may write before another process gets its turn
-LOOK = 0.003  # seconds between polls of the one thread of a process that waits for other processes
+STINT = 0.02  # seconds for which one process's threads may write before yielding to another process
+LOOK = 0.003  # seconds between polls by the thread that waits for other processes
 
 
 class WriteQueue:
-    """A FIFO lock for writing to a store: it goes to the thread that has waited longest."""
+    """A FIFO lock for writing to a store: the thread that has waited longest gets it."""
 
     def __init__(self, store: str) -> None:
         self._processes = Processes(f"{store}-turns")
@@ -63,16 +63,16 @@ class WriteQueue:
         if own.acquire(timeout=seconds):
             return True
         with self._lock:
-            came = own not in self._waiting  # it was woken just now
+            came = own not in self._waiting  # it got the lock after all
             if not came:
                 self._waiting.remove(own)
             return came
 
 
 class Processes:
-    """The lock among processes: a file next to the store, with one lock for the turn and one for the next in line.
+    """The lock among processes: a file next to the store, with a lock for the turn and one for the next in line.
 
-    The next in line waits for the turn, all others wait to be next; so a process that just wrote queues behind them.
+    The next in line waits for the turn, all others to be next; so a process that just wrote queues behind them.
     The kernel frees the locks of a killed process.
     """
 
@@ -122,11 +122,11 @@ class Processes:
 
 
 class WriteQueues(dict[str, WriteQueue]):
-    """The turns of a process by store."""
+    """A process's write queues by store."""
 
     def __missing__(self, store: str) -> WriteQueue:
         return self.setdefault(store, WriteQueue(store))  # another thread may have been faster
 
 
 WRITE_QUEUES = WriteQueues()
-os.register_at_fork(after_in_child=WRITE_QUEUES.clear)  # a child has none of the threads that hold the parent's turns
+os.register_at_fork(after_in_child=WRITE_QUEUES.clear)  # a child lacks the threads that hold the parent's locks
