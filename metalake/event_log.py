@@ -33,7 +33,7 @@ def _write(handle: int, line: bytes) -> None:
     fcntl.flock(handle, fcntl.LOCK_EX)  # one writer at a time, so that a process truncates only its own line
     end = os.fstat(handle).st_size
     if end and os.pread(handle, 1, end - 1) != b"\n":
-        line = b"\n" + line  # a partial line, left by a killed process or a full disk, stays a line of its own
+        line = b"\n" + line  # a partial line, left by a killed process or a full disk, stays a separate line
     try:
         if os.write(handle, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), settings.METALAKE_EVENT_LOG)

@@ -41,5 +41,5 @@ def write(row: Any, **fields: Any) -> None:
 
 
 def give_back(row: Any) -> None:
-    """End the lease, so that the next process can take the row at once."""
+    """End the lease, so that another process can take the row immediately."""
     mine(row).update(lease_until=timezone.now())

@@ -102,7 +102,7 @@ def _handle_each(rows: list[Outbox]) -> int:
     count, since = 0, time.monotonic()
     for row in [*rows]:
         if row not in rows:
-            continue  # given back
+            continue  # released
         if is_done := _handle(row):
             handled.append(row)
             count += 1

@@ -1,4 +1,4 @@
-"""The native wire's replies about views: their shapes, and how they are made."""
+"""Native API replies about views: their types and builders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native wire's paths for views."""
+"""Native API paths for views."""
 
 from metalake.rest.views import route
 from views_mgmt.api.findings import BrokenViews, BulkFindings, BulkViews, ViewFinding
