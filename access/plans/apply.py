@@ -69,27 +69,24 @@ def apply_plan(actor: Actor, metalake: str, token: str | None) -> Applied:
     """
     for _ in range(ATTEMPTS):
         try:
-            return _apply(actor, metalake, token)
+            return change(actor, metalake, _apply, token, kind="plan", on=lambda: _ids_of(actor, token))
         except _Behind:
             renew(actor, metalake, token or "")
     raise Conflict(f"Rights in metalake {metalake} keep changing; try again in a moment.", kind="plan")
 
 
-def _apply(actor: Actor, metalake: str, token: str | None) -> Applied:
-    def act(actor: Actor, top: Located) -> Applied:
-        if token is None:
-            return Applied([], None)
-        row = _claim(actor, top, token)
-        steps = read_steps(row)
-        located = _located(row, steps)
-        made = changes_of(steps, located)
-        application = _Application(actor, top, located, row.changes.get("undoes"))
-        publish_events(*application.run(steps))
-        if outcome := application.outcome:
-            Plan.objects.filter(pk=row.pk).update(changes=row.changes | outcome)
-        return Applied(made, token)
-
-    return change(actor, metalake, act, kind="plan", on=lambda: _ids_of(actor, token))
+def _apply(actor: Actor, top: Located, token: str | None) -> Applied:
+    if token is None:
+        return Applied([], None)
+    row = _claim(actor, top, token)
+    steps = read_steps(row)
+    located = _located(row, steps)
+    made = changes_of(steps, located)
+    application = _Application(actor, top, located, row.changes.get("undoes"))
+    publish_events(*application.run(steps))
+    if outcome := application.outcome:
+        Plan.objects.filter(pk=row.pk).update(changes=row.changes | outcome)
+    return Applied(made, token)
 
 
 def _ids_of(actor: Actor, token: str | None) -> set[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from authz import policy, snapshot
 from authz.actor import Actor
@@ -24,18 +24,19 @@ from metalake.lineage import Located, Node
 from metalake.models import Metalake
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 def change(
     actor: Actor,
     metalake: str,
-    act: Callable[[Actor, Located], T],
-    *,
+    perform: Callable[[Actor, Located, *Ts], T],
+    *args: *Ts,
     kind: str,
     on: Callable[[], Collection[int]] = tuple,
     lock: Lock = Lock.HANGS,
 ) -> T:
-    """Run `act` with the actor on the policy of now and the metalake, in one transaction, and return its result.
+    """Run `perform(actor, top, ...)` in one transaction, with the policy of now and the metalake; returns its result.
 
     `on` returns the ids of the objects that the change is about, which are locked to keep their names and places.
     Roles need no lock, since changes of rights run one at a time. Raises NotFound if the actor sees no such metalake,
@@ -58,7 +59,7 @@ def change(
         top = enter(actor, metalake)
         if not locked.issuperset([top.id, *on()]):
             raise Stale
-        return act(actor, top)
+        return perform(actor, top, *args)
 
     return write(actor, run, holds=holds, kind=kind)
 

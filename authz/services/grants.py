@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from django.db.models import Q
 
@@ -20,7 +21,7 @@ from authz.services.roles import GrantedOn, RoleRecord, find_role_row, located, 
 from metalake.errors import Forbidden, Invalid
 from metalake.full_names import dotted
 from metalake.kinds import Kind
-from metalake.lineage import Located
+from metalake.lineage import Address, Located
 from metalake.models import below
 from metalake.privileges import BEYOND_GRAVITINO, Effect, Privilege
 
@@ -34,18 +35,19 @@ def grant_privileges(
     Raises Invalid if the role holds the opposite, which has to be revoked first.
     """
     wanted = grant_entries.read_entries(kind, privileges)
+    on = partial(id_of, metalake, kind, full_name, actor)
+    return change(actor, metalake, _grant, role, kind, full_name, wanted, kind="object", on=on)
 
-    def act(actor: Actor, top: Located) -> RoleRecord:
-        target = find_object(metalake, kind, full_name, viewer=actor)
-        require_give(actor, target, wanted)
-        grant_entries.check_families([(target, wanted)])
-        row = find_role_row(top, role)
-        made = _give(actor, row, target, wanted)
-        shown = _shown(actor, top, row, [GrantedOn(target.kind, dotted(target.full_name), wanted)])
-        _record(actor, target, row, "privileges.granted", *made)
-        return shown
 
-    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name, actor))
+def _grant(actor: Actor, top: Located, role: str, kind: Kind, full_name: str, wanted: Entries) -> RoleRecord:
+    target = find_object(top.name, kind, full_name, viewer=actor)
+    require_give(actor, target, wanted)
+    grant_entries.check_families([(target, wanted)])
+    row = find_role_row(top, role)
+    made = _give(actor, row, target, wanted)
+    shown = _shown(actor, top, row, [GrantedOn(target.kind, dotted(target.full_name), wanted)])
+    _record(actor, target, row, "privileges.granted", *made)
+    return shown
 
 
 @misses_counted("role")
@@ -56,35 +58,36 @@ def revoke_privileges(
     wanted = grant_entries.read_entries(kind, privileges)
     if any(given.starts or given.ends for given in wanted.values()):
         raise Invalid("A revoke takes a privilege back at once and whole: name no times.", kind="privilege")
+    on = partial(id_of, metalake, kind, full_name, actor)
+    return change(actor, metalake, _revoke, role, kind, full_name, wanted, kind="object", on=on)
 
-    def act(actor: Actor, top: Located) -> RoleRecord:
-        target = find_object(metalake, kind, full_name, viewer=actor)
-        allowed = [privilege for privilege, given in wanted.items() if given.effect == Effect.ALLOW]
-        if allowed:
-            require_give(actor, target, allowed)
-        if len(allowed) < len(wanted):
-            require_lift(actor, target)
-        row = find_role_row(top, role)
-        made = _take(actor, row, target, wanted)
-        shown = _shown(actor, top, row, [])
-        _record(actor, target, row, "privileges.revoked", *made)
-        return shown
 
-    return change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name, actor))
+def _revoke(actor: Actor, top: Located, role: str, kind: Kind, full_name: str, wanted: Entries) -> RoleRecord:
+    target = find_object(top.name, kind, full_name, viewer=actor)
+    allowed = [privilege for privilege, given in wanted.items() if given.effect == Effect.ALLOW]
+    if allowed:
+        require_give(actor, target, allowed)
+    if len(allowed) < len(wanted):
+        require_lift(actor, target)
+    row = find_role_row(top, role)
+    made = _take(actor, row, target, wanted)
+    shown = _shown(actor, top, row, [])
+    _record(actor, target, row, "privileges.revoked", *made)
+    return shown
 
 
 def allow_each(
     actor: Actor, metalake: str, privilege: Privilege, role_ids: Collection[int], object_ids: Collection[int]
 ) -> None:
     """Allow each role a privilege on each object of the metalake, all or none. Raises as grant_privileges does."""
-    _change_each(actor, metalake, "privileges.granted", _give, privilege, role_ids, object_ids)
+    change(actor, metalake, _change_each, _give, privilege, role_ids, object_ids, kind="object", on=lambda: object_ids)
 
 
 def take_each(
     actor: Actor, metalake: str, privilege: Privilege, role_ids: Collection[int], object_ids: Collection[int]
 ) -> None:
     """Revoke that ALLOW from each role that has it; a DENY stays. Raises as revoke_privileges does."""
-    _change_each(actor, metalake, "privileges.revoked", _take, privilege, role_ids, object_ids)
+    change(actor, metalake, _change_each, _take, privilege, role_ids, object_ids, kind="object", on=lambda: object_ids)
 
 
 Made = tuple[Entries, snapshot_changes.Changes]
@@ -92,28 +95,24 @@ Made = tuple[Entries, snapshot_changes.Changes]
 
 def _change_each(
     actor: Actor,
-    metalake: str,
-    event_name: str,
+    top: Located,
     make: Callable[[Actor, Role, Located, Entries], Made],
     privilege: Privilege,
     role_ids: Collection[int],
     object_ids: Collection[int],
 ) -> None:
     """Give each role an ALLOW on each object, or take it, as `make` does: all of them or none."""
-
-    def act(actor: Actor, top: Located) -> None:
-        on = by_ids(object_ids)
-        rows = Role.objects.filter(parent_id=top.id, pk__in=role_ids).order_by("pk")
-        if len(rows) < len(set(role_ids)) or any(id not in on or on[id].nodes[0].id != top.id for id in object_ids):
-            raise Invalid(f"Name roles and objects that metalake {top.name} has.", kind="object")
-        for target in on.values():
-            wanted = grant_entries.read_entries(target.kind, [(privilege.value, Effect.ALLOW.value)])
-            require_give(actor, target, wanted)
-            grant_entries.check_families([(target, wanted)])
-            for row in rows:
-                _record(actor, target, row, event_name, *make(actor, row, target, wanted))
-
-    change(actor, metalake, act, kind="object", on=lambda: object_ids)
+    event_name = "privileges.granted" if make is _give else "privileges.revoked"
+    on = by_ids(object_ids)
+    rows = Role.objects.filter(parent_id=top.id, pk__in=role_ids).order_by("pk")
+    if len(rows) < len(set(role_ids)) or any(id not in on or on[id].nodes[0].id != top.id for id in object_ids):
+        raise Invalid(f"Name roles and objects that metalake {top.name} has.", kind="object")
+    for target in on.values():
+        wanted = grant_entries.read_entries(target.kind, [(privilege.value, Effect.ALLOW.value)])
+        require_give(actor, target, wanted)
+        grant_entries.check_families([(target, wanted)])
+        for row in rows:
+            _record(actor, target, row, event_name, *make(actor, row, target, wanted))
 
 
 def _give(actor: Actor, row: Role, target: Located, wanted: Entries) -> Made:
@@ -150,35 +149,36 @@ def override_role(
     """
     asked = grant_entries.read_asks(actor, metalake, overrides)
     discover(actor, metalake, list(asked))
+    on = partial(ids_at, metalake, list(asked))
+    return change(actor, metalake, _override, role, asked, in_part, kind="role", on=on)
 
-    def act(actor: Actor, top: Located) -> RoleRecord:
-        policy.require(actor, operations.ASSIGN_ROLES, top)
-        row = find_role_row(top, role)
-        grants = grant_entries.role_grants(row)
-        before = grant_entries.by_object(grant_entries.not_ended(grants, actor.moment))
-        after, fresh = {}, []
-        for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
-            present = before.get(target.id, {})
-            if in_part:
-                privileges = _completed(privileges, present)
-            more = _beyond(privileges, present)
-            if more:
-                require_give(actor, target, more)
-            after[target.id] = privileges
-            fresh.append((target, more))
-        grant_entries.check_families(fresh)
-        known = [grant for grant in grants if not (in_part and grant.privilege in BEYOND_GRAVITINO)]
-        gone = [grant for grant in known if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
-        changes = rewrite(actor, row, fresh, gone)
-        shown = role_record(row)
-        added = {target.id: privileges for target, privileges in fresh if privileges}
-        removed = grant_entries.by_object(grant_entries.not_ended(gone, actor.moment))
-        if added or removed:
-            details = {"granted": _spelled(added), "revoked": _spelled(removed)}
-            publish_events(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=changes, **details))
-        return shown
 
-    return change(actor, metalake, act, kind="role", on=lambda: ids_at(metalake, list(asked)))
+def _override(actor: Actor, top: Located, role: str, asked: Mapping[Address, Entries], in_part: bool) -> RoleRecord:
+    policy.require(actor, operations.ASSIGN_ROLES, top)
+    row = find_role_row(top, role)
+    grants = grant_entries.role_grants(row)
+    before = grant_entries.by_object(grant_entries.not_ended(grants, actor.moment))
+    after, fresh = {}, []
+    for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
+        present = before.get(target.id, {})
+        if in_part:
+            privileges = _completed(privileges, present)
+        more = _beyond(privileges, present)
+        if more:
+            require_give(actor, target, more)
+        after[target.id] = privileges
+        fresh.append((target, more))
+    grant_entries.check_families(fresh)
+    known = [grant for grant in grants if not (in_part and grant.privilege in BEYOND_GRAVITINO)]
+    gone = [grant for grant in known if after.get(grant.object_id, {}).get(grant.privilege) != grant.given]
+    changes = rewrite(actor, row, fresh, gone)
+    shown = role_record(row)
+    added = {target.id: privileges for target, privileges in fresh if privileges}
+    removed = grant_entries.by_object(grant_entries.not_ended(gone, actor.moment))
+    if added or removed:
+        details = {"granted": _spelled(added), "revoked": _spelled(removed)}
+        publish_events(event(actor, top, "role.overridden", Kind.ROLE, row.pk, [role], facts=changes, **details))
+    return shown
 
 
 def _completed(wanted: Entries, present: Entries) -> Entries:

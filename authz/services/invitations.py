@@ -66,18 +66,18 @@ def add_person(actor: Actor, metalake: str, name: str) -> Added:
     """Add a member; a new account waits for a link, which is made at once if the actor may. Raises as add_user does."""
     require_person(actor, "invites nobody")
     check_user_name(name)
+    return change(actor, metalake, _add_person, name, kind="user")
 
-    def act(actor: Actor, top: Located) -> Added:
-        is_new = not User.objects.filter(username=name).exists()
-        person = people.add_member(actor, top, name)
-        user = User.objects.get(username=name)
-        waits = is_waiting(top.id, name)
-        made = _keep(top, user) if is_new and waits else None
-        if made and not policy.uses(actor, operations.ASSIGN_ROLES, top):
-            made = None  # nobody has its secret; who may make a link replaces it
-        return Added(person, user.pk, made and _announce(actor, top, user, made), waits)
 
-    return change(actor, metalake, act, kind="user")
+def _add_person(actor: Actor, top: Located, name: str) -> Added:
+    is_new = not User.objects.filter(username=name).exists()
+    person = people.add_member(actor, top, name)
+    user = User.objects.get(username=name)
+    waits = is_waiting(top.id, name)
+    made = _keep(top, user) if is_new and waits else None
+    if made and not policy.uses(actor, operations.ASSIGN_ROLES, top):
+        made = None  # nobody has its secret; who may make a link replaces it
+    return Added(person, user.pk, made and _announce(actor, top, user, made), waits)
 
 
 def invite(actor: Actor, metalake: str, name: str) -> Invitation:
@@ -90,28 +90,28 @@ def invite(actor: Actor, metalake: str, name: str) -> Invitation:
     check_user_name(name)
     if not may_be_invited(name):
         raise Unsupported(_reason(name), kind="user")
+    return change(actor, metalake, _invite, name, kind="user")
 
-    def act(actor: Actor, top: Located) -> Invitation:
-        policy.require(actor, operations.MANAGE_USERS, top)
-        if not policy.uses(actor, operations.ASSIGN_ROLES, top):
-            raise Forbidden(
-                "Whoever has a link can sign in as the person, so it is made by who may assign roles: it takes "
-                f"manage_grants on metalake {top.name}.",
-                kind="user",
-            )
-        if not User.objects.filter(username=name).exists():
-            people.add_member(actor, top, name)
-        elif not is_waiting(top.id, name):
-            raise AlreadyExists(
-                f"{name} has an account already and signs in as before, so there is no link; add them as a user.",
-                kind="user",
-            )
-        user = User.objects.get(username=name)
-        if Securable.objects.filter(Q(owner_user=user) | Q(owner_group__users=user)).exists():
-            policy.require(actor, operations.OWN_METALAKE, top)  # a link would be a way to ownership
-        return _announce(actor, top, user, _keep(top, user))
 
-    return change(actor, metalake, act, kind="user")
+def _invite(actor: Actor, top: Located, name: str) -> Invitation:
+    policy.require(actor, operations.MANAGE_USERS, top)
+    if not policy.uses(actor, operations.ASSIGN_ROLES, top):
+        raise Forbidden(
+            "Whoever has a link can sign in as the person, so it is made by who may assign roles: it takes "
+            f"manage_grants on metalake {top.name}.",
+            kind="user",
+        )
+    if not User.objects.filter(username=name).exists():
+        people.add_member(actor, top, name)
+    elif not is_waiting(top.id, name):
+        raise AlreadyExists(
+            f"{name} has an account already and signs in as before, so there is no link; add them as a user.",
+            kind="user",
+        )
+    user = User.objects.get(username=name)
+    if Securable.objects.filter(Q(owner_user=user) | Q(owner_group__users=user)).exists():
+        policy.require(actor, operations.OWN_METALAKE, top)  # a link would be a way to ownership
+    return _announce(actor, top, user, _keep(top, user))
 
 
 def may_be_invited(name: str) -> bool:

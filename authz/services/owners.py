@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import F, Q
@@ -53,27 +54,28 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
     """
     if kind is Kind.COLUMN:
         raise Invalid("A column has no owner of its own; set its table's.", kind="object")
+    on = partial(id_of, metalake, kind, full_name, actor)
+    change(actor, metalake, _set_owner, kind, full_name, name, type_, kind="object", on=on, lock=Lock.CHANGES)
 
-    def act(actor: Actor, top: Located) -> None:
-        target = find_object(metalake, kind, full_name, viewer=actor)
-        require(actor, operations.own(target.kind), target)
-        user_id, group_id = _party(actor, top, name, type_)
-        if party_of(target.nodes[-1]) == (user_id, group_id):
-            return
-        require_handing(actor, target, (user_id, group_id))
-        for check in _checks:
-            check(target)
-        before = owner_of(target)
-        Securable.objects.filter(pk=target.id).update(
-            owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
-        )
-        if target.kind is Kind.METALAKE:
-            require_owner(target.id)
-        details = {"owner": name, "type": type_, "before": before._asdict()}
-        facts = [stands(Securable.objects.get(pk=target.id))]
-        publish_events(event(actor, top, "owner.set", target.kind, target.id, target.full_name, facts, **details))
 
-    change(actor, metalake, act, kind="object", on=lambda: id_of(metalake, kind, full_name, actor), lock=Lock.CHANGES)
+def _set_owner(actor: Actor, top: Located, kind: Kind, full_name: str, name: str, type_: str) -> None:
+    target = find_object(top.name, kind, full_name, viewer=actor)
+    require(actor, operations.own(target.kind), target)
+    user_id, group_id = _party(actor, top, name, type_)
+    if party_of(target.nodes[-1]) == (user_id, group_id):
+        return
+    require_handing(actor, target, (user_id, group_id))
+    for check in _checks:
+        check(target)
+    before = owner_of(target)
+    Securable.objects.filter(pk=target.id).update(
+        owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
+    )
+    if target.kind is Kind.METALAKE:
+        require_owner(target.id)
+    details = {"owner": name, "type": type_, "before": before._asdict()}
+    facts = [stands(Securable.objects.get(pk=target.id))]
+    publish_events(event(actor, top, "owner.set", target.kind, target.id, target.full_name, facts, **details))
 
 
 def owner_of(target: Located) -> Owner:

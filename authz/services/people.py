@@ -78,11 +78,7 @@ def add_user(actor: Actor, metalake: str, name: str, external_id: str | None = N
     A former member has again the roles and groups that carry a DENY to them.
     """
     check_user_name(name)
-
-    def act(actor: Actor, top: Located) -> Person:
-        return add_member(actor, top, name, external_id, enabled)
-
-    return change(actor, metalake, act, kind="user")
+    return change(actor, metalake, add_member, name, external_id, enabled, kind="user")
 
 
 def add_member(actor: Actor, top: Located, name: str, external_id: str | None = None, enabled: bool = True) -> Person:
@@ -109,28 +105,28 @@ def remove_user(actor: Actor, metalake: str, name: str) -> bool:
     Roles and groups that carry a DENY to the user stay linked to them, in case they are added again (see
     authz.services.removed_members).
     """
+    return change(actor, metalake, _remove_user, name, kind="user")
 
-    def act(actor: Actor, top: Located) -> bool:
-        policy.require(actor, operations.MANAGE_USERS, top)
-        member = _members(top).filter(user__username=name).first()
-        if member is None:
-            return False
-        user_id = member.user_id
-        owns_metalake = _owns(top, user_id)
-        # Wait for objects that the user is creating right now, so that they are handed over too.
-        User.objects.select_for_update().get(pk=user_id)
-        remaining = end_free_links(top, user_id, actor.moment)
-        member.delete()
-        Invitation.objects.filter(user_id=user_id, metalake_id=top.id).delete()
-        if owns_metalake:
-            require_owner(top.id)
-        handed = hand_over(top, user_id=user_id)
-        facts = [*handed, snapshot.member_change(top.id, user_id, False), *_links_of(user_id)]
-        details = {"objects_handed_over": len(handed), **remaining}
-        publish_events(event(actor, top, "user.removed", "user", user_id, [name], facts, **details))
-        return True
 
-    return change(actor, metalake, act, kind="user")
+def _remove_user(actor: Actor, top: Located, name: str) -> bool:
+    policy.require(actor, operations.MANAGE_USERS, top)
+    member = _members(top).filter(user__username=name).first()
+    if member is None:
+        return False
+    user_id = member.user_id
+    owns_metalake = _owns(top, user_id)
+    # Wait for objects that the user is creating right now, so that they are handed over too.
+    User.objects.select_for_update().get(pk=user_id)
+    remaining = end_free_links(top, user_id, actor.moment)
+    member.delete()
+    Invitation.objects.filter(user_id=user_id, metalake_id=top.id).delete()
+    if owns_metalake:
+        require_owner(top.id)
+    handed = hand_over(top, user_id=user_id)
+    facts = [*handed, snapshot.member_change(top.id, user_id, False), *_links_of(user_id)]
+    details = {"objects_handed_over": len(handed), **remaining}
+    publish_events(event(actor, top, "user.removed", "user", user_id, [name], facts, **details))
+    return True
 
 
 def _links_of(user_id: int) -> snapshot_changes.Changes:
@@ -197,45 +193,45 @@ def get_group(actor: Actor, metalake: str, name: str) -> Person:
 
 def add_group(actor: Actor, metalake: str, name: str, external_id: str | None = None) -> Person:
     check_name(name, "group")
+    return change(actor, metalake, _add_group, name, external_id, kind="group")
 
-    def act(actor: Actor, top: Located) -> Person:
-        policy.require(actor, operations.MANAGE_GROUPS, top)
-        if Group.objects.filter(metalake_id=top.id, name=name).exists():
-            raise AlreadyExists(f"Group {name} already exists.", kind="group")
-        row = Group.objects.create(metalake_id=top.id, name=name, external_id=external_id, creator=actor.name)
-        publish_events(event(actor, top, "group.added", "group", row.pk, [name], [["group", top.id, row.pk, name]]))
-        return Person(row, name, [], [])
 
-    return change(actor, metalake, act, kind="group")
+def _add_group(actor: Actor, top: Located, name: str, external_id: str | None) -> Person:
+    policy.require(actor, operations.MANAGE_GROUPS, top)
+    if Group.objects.filter(metalake_id=top.id, name=name).exists():
+        raise AlreadyExists(f"Group {name} already exists.", kind="group")
+    row = Group.objects.create(metalake_id=top.id, name=name, external_id=external_id, creator=actor.name)
+    publish_events(event(actor, top, "group.added", "group", row.pk, [name], [["group", top.id, row.pk, name]]))
+    return Person(row, name, [], [])
 
 
 def remove_group(actor: Actor, metalake: str, name: str) -> bool:
     """Remove a group; False if there is none. Its objects go to the metalake's owner; DENYs of its roles are lifted."""
+    return change(actor, metalake, _remove_group, name, kind="group")
 
-    def act(actor: Actor, top: Located) -> bool:
-        policy.require(actor, operations.MANAGE_GROUPS, top)
-        row = Group.objects.filter(metalake_id=top.id, name=name).first()
-        if row is None:
-            return False
-        if row.pk == top.metalake.owner_group_id:
-            raise Invalid(f"Group {name} owns the metalake; hand it to another owner first.", kind="group")
-        group_id = row.pk
-        require_lift_of_roles(actor, GroupRole.objects.filter(group_id=group_id).values_list("role_id", flat=True))
-        users = set(GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True))
-        handed = hand_over(top, group_id=group_id)
-        row.delete()
-        facts = [
-            *handed,
-            ["group", top.id, group_id],
-            *snapshot_changes.roles_of_groups([group_id]),
-            *snapshot_changes.groups_of_users(users),
-        ]
-        publish_events(
-            event(actor, top, "group.removed", "group", group_id, [name], facts, objects_handed_over=len(handed))
-        )
-        return True
 
-    return change(actor, metalake, act, kind="group")
+def _remove_group(actor: Actor, top: Located, name: str) -> bool:
+    policy.require(actor, operations.MANAGE_GROUPS, top)
+    row = Group.objects.filter(metalake_id=top.id, name=name).first()
+    if row is None:
+        return False
+    if row.pk == top.metalake.owner_group_id:
+        raise Invalid(f"Group {name} owns the metalake; hand it to another owner first.", kind="group")
+    group_id = row.pk
+    require_lift_of_roles(actor, GroupRole.objects.filter(group_id=group_id).values_list("role_id", flat=True))
+    users = set(GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True))
+    handed = hand_over(top, group_id=group_id)
+    row.delete()
+    facts = [
+        *handed,
+        ["group", top.id, group_id],
+        *snapshot_changes.roles_of_groups([group_id]),
+        *snapshot_changes.groups_of_users(users),
+    ]
+    publish_events(
+        event(actor, top, "group.removed", "group", group_id, [name], facts, objects_handed_over=len(handed))
+    )
+    return True
 
 
 @misses_counted("user", "group")
@@ -251,31 +247,31 @@ def set_group_users(
     """
     if both := set(add) & set(remove):
         raise Invalid(f"{', '.join(sorted(both))} cannot be both added and removed.", kind="group")
+    return change(actor, metalake, _set_group_users, name, add, remove, kind="group")
 
-    def act(actor: Actor, top: Located) -> Person:
-        if not policy.uses(actor, operations.ASSIGN_ROLES, top):
-            policy.require(actor, operations.MANAGE_GROUPS, top)
-        row = find_group(top, name)
-        roles = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
-        require_change_of(actor, top, row, roles)
-        present = dict(User.objects.filter(metalake_groups=row).values_list("username", "pk"))
-        fresh = {user: id for user, id in member_ids(actor, top, add).items() if user not in present}
-        gone = {user: present[user] for user in remove if user in present}
-        if gone:
-            require_lift_of_roles(actor, roles)
-        require_joining(actor, row, fresh.values())
-        GroupUser.objects.bulk_create(GroupUser(group_id=row.pk, user_id=user_id) for user_id in fresh.values())
-        GroupUser.objects.filter(group_id=row.pk, user_id__in=gone.values()).delete()
-        if gone and row.pk == top.metalake.owner_group_id:
-            require_owner(top.id)
-        shown = group_record(top, row, with_users=True)
-        if fresh or gone:
-            details = {"added": sorted(fresh), "removed": sorted(gone)}
-            facts = snapshot_changes.groups_of_users([*fresh.values(), *gone.values()])
-            publish_events(event(actor, top, "group.users_changed", "group", row.pk, [name], facts, **details))
-        return shown
 
-    return change(actor, metalake, act, kind="group")
+def _set_group_users(actor: Actor, top: Located, name: str, add: Sequence[str], remove: Sequence[str]) -> Person:
+    if not policy.uses(actor, operations.ASSIGN_ROLES, top):
+        policy.require(actor, operations.MANAGE_GROUPS, top)
+    row = find_group(top, name)
+    roles = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
+    require_change_of(actor, top, row, roles)
+    present = dict(User.objects.filter(metalake_groups=row).values_list("username", "pk"))
+    fresh = {user: id for user, id in member_ids(actor, top, add).items() if user not in present}
+    gone = {user: present[user] for user in remove if user in present}
+    if gone:
+        require_lift_of_roles(actor, roles)
+    require_joining(actor, row, fresh.values())
+    GroupUser.objects.bulk_create(GroupUser(group_id=row.pk, user_id=user_id) for user_id in fresh.values())
+    GroupUser.objects.filter(group_id=row.pk, user_id__in=gone.values()).delete()
+    if gone and row.pk == top.metalake.owner_group_id:
+        require_owner(top.id)
+    shown = group_record(top, row, with_users=True)
+    if fresh or gone:
+        details = {"added": sorted(fresh), "removed": sorted(gone)}
+        facts = snapshot_changes.groups_of_users([*fresh.values(), *gone.values()])
+        publish_events(event(actor, top, "group.users_changed", "group", row.pk, [name], facts, **details))
+    return shown
 
 
 def find_group(top: Located, name: str) -> Group:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from django.contrib.auth.models import Group as RoleGroup
@@ -29,7 +30,7 @@ from metalake.errors import AlreadyExists, Invalid, NotFound
 from metalake.events import gone, stands
 from metalake.full_names import dotted
 from metalake.kinds import Kind
-from metalake.lineage import Located, Node
+from metalake.lineage import Address, Located, Node
 
 
 class GrantedOn(NamedTuple):
@@ -77,44 +78,47 @@ def create_role(
     check_properties(properties)
     asked = entries.read_asks(actor, metalake, securables)
     discover(actor, metalake, list(asked))
+    on = partial(ids_at, metalake, list(asked))
+    return change(actor, metalake, _create_role, name, properties, asked, kind="role", on=on)
 
-    def act(actor: Actor, top: Located) -> RoleRecord:
-        policy.require(actor, operations.CREATE_ROLE, top)
-        wanted = []
-        for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
-            require_give(actor, target, privileges)
-            entries.check_spans(privileges, actor.moment)
-            wanted.append((target, privileges))
-        entries.check_families(wanted)
-        if Role.objects.filter(parent_id=top.id, name=name).exists():
-            raise AlreadyExists(f"Role {name} already exists.", kind="role")
-        row = insert_role(actor, top, name, properties)
-        on = {target.id: privileges for target, privileges in wanted}
-        entries.insert(row, on, actor)
-        given = [
-            f"{spelled} on {target.kind} {dotted(target.full_name)}"
-            for target, privileges in wanted
-            for spelled in entries.spelled(privileges)
-        ]
-        facts = [stands(row), *snapshot_changes.grants_of(row, on)]
-        publish_events(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], facts, privileges=given))
-        return RoleRecord(name, row, _sorted(wanted))
 
-    return change(actor, metalake, act, kind="role", on=lambda: ids_at(metalake, list(asked)))
+def _create_role(
+    actor: Actor, top: Located, name: str, properties: dict[str, str], asked: Mapping[Address, Entries]
+) -> RoleRecord:
+    policy.require(actor, operations.CREATE_ROLE, top)
+    wanted = []
+    for target, privileges in zip(find_objects(top, list(asked)), asked.values(), strict=True):
+        require_give(actor, target, privileges)
+        entries.check_spans(privileges, actor.moment)
+        wanted.append((target, privileges))
+    entries.check_families(wanted)
+    if Role.objects.filter(parent_id=top.id, name=name).exists():
+        raise AlreadyExists(f"Role {name} already exists.", kind="role")
+    row = insert_role(actor, top, name, properties)
+    on = {target.id: privileges for target, privileges in wanted}
+    entries.insert(row, on, actor)
+    given = [
+        f"{spelled} on {target.kind} {dotted(target.full_name)}"
+        for target, privileges in wanted
+        for spelled in entries.spelled(privileges)
+    ]
+    facts = [stands(row), *snapshot_changes.grants_of(row, on)]
+    publish_events(event(actor, top, "role.created", Kind.ROLE, row.pk, [name], facts, privileges=given))
+    return RoleRecord(name, row, _sorted(wanted))
 
 
 def drop_role(actor: Actor, metalake: str, name: str) -> bool:
     """Drop a role; False if the actor sees none. Takes ownership, and the right to lift every DENY that it carries."""
+    return change(actor, metalake, _drop_role, name, kind="role")
 
-    def act(actor: Actor, top: Located) -> bool:
-        row = Role.objects.filter(parent_id=top.id, name=name).first()
-        if row is None or not policy.sees(actor, located(top, row)):
-            return False
-        role_id, facts = row.pk, delete_role(actor, top, row)
-        publish_events(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name], facts))
-        return True
 
-    return change(actor, metalake, act, kind="role")
+def _drop_role(actor: Actor, top: Located, name: str) -> bool:
+    row = Role.objects.filter(parent_id=top.id, name=name).first()
+    if row is None or not policy.sees(actor, located(top, row)):
+        return False
+    role_id, facts = row.pk, delete_role(actor, top, row)
+    publish_events(event(actor, top, "role.dropped", Kind.ROLE, role_id, [name], facts))
+    return True
 
 
 def delete_role(actor: Actor, top: Located, row: Role) -> snapshot_changes.Changes:
@@ -154,15 +158,15 @@ def roles_of_object(actor: Actor, metalake: str, kind: Kind, full_name: str) -> 
 @misses_counted("user", "group")
 def assign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: Sequence[str]) -> Person:
     """Give roles to a user or group; `holder` is "user" or "group". Roles that it holds already stay."""
+    return change(actor, metalake, _assign, holder, name, roles, kind="role")
 
-    def act(actor: Actor, top: Located) -> Person:
-        policy.require(actor, operations.ASSIGN_ROLES, top)
-        to = _Holder(top, holder, name)
-        fresh = [row for row in _named(top, roles) if row.pk not in to.role_ids]
-        to.add(fresh)
-        return _assigned(actor, top, to, "role.assigned", fresh)
 
-    return change(actor, metalake, act, kind="role")
+def _assign(actor: Actor, top: Located, holder: str, name: str, roles: Sequence[str]) -> Person:
+    policy.require(actor, operations.ASSIGN_ROLES, top)
+    to = _Holder(top, holder, name)
+    fresh = [row for row in _named(top, roles) if row.pk not in to.role_ids]
+    to.add(fresh)
+    return _assigned(actor, top, to, "role.assigned", fresh)
 
 
 @misses_counted("user", "group")
@@ -171,16 +175,16 @@ def unassign_roles(actor: Actor, metalake: str, holder: str, name: str, roles: S
 
     It works on a former member who still holds a role too.
     """
+    return change(actor, metalake, _unassign, holder, name, roles, kind="role")
 
-    def act(actor: Actor, top: Located) -> Person:
-        policy.require(actor, operations.ASSIGN_ROLES, top)
-        of = _Holder(top, holder, name, former_holder(top, name) if holder == "user" else None)
-        rows = [row for row in _named(top, roles) if row.pk in of.role_ids]
-        require_lift_of_roles(actor, [row.pk for row in rows])
-        of.remove(rows)
-        return _assigned(actor, top, of, "role.unassigned", rows)
 
-    return change(actor, metalake, act, kind="role")
+def _unassign(actor: Actor, top: Located, holder: str, name: str, roles: Sequence[str]) -> Person:
+    policy.require(actor, operations.ASSIGN_ROLES, top)
+    of = _Holder(top, holder, name, former_holder(top, name) if holder == "user" else None)
+    rows = [row for row in _named(top, roles) if row.pk in of.role_ids]
+    require_lift_of_roles(actor, [row.pk for row in rows])
+    of.remove(rows)
+    return _assigned(actor, top, of, "role.unassigned", rows)
 
 
 def _assigned(actor: Actor, top: Located, holder: _Holder, name: str, rows: list[Role]) -> Person:
