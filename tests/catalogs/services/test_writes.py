@@ -6,17 +6,20 @@ The object is renamed, moved, dropped or made anew, or the right to it is lost, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from django.db import connection
 
+from authz import operations
 from authz.actor import Actor
 from authz.callers.identity import actor_of
+from authz.locks import Lock
 from authz.models import Grant, Member, User
 from authz.services import grants, owners, people, roles
 from authz.services.grant_entries import Ask
 from catalogs.models import Catalog, Schema, Table
-from catalogs.services import catalogs, commits, metalakes, schemas, tables
+from catalogs.services import catalogs, commits, metalakes, schemas, tables, writes
 from catalogs.services.alterations import Alteration
 from catalogs.table_stores import TableDraft
 from metalake.errors import Forbidden, NotFound
@@ -95,6 +98,18 @@ def test_of_a_table_made_anew_the_new_one_is_dropped(owner: Actor, mia_: Actor) 
     old = Table.objects.get()
     assert met(lambda: make_t_anew(owner), lambda: TO_A_TABLE["purge"](mia_)) is None
     assert list(Table.objects.values_list("pk", "metadata_location")) == [(old.pk, old.metadata_location)]
+
+
+def test_of_a_table_made_anew_the_new_one_is_locked(owner: Actor, mia_: Actor) -> None:
+    """The row that the write waited for is the old one's: to lock the new one, all begins again."""
+
+    def is_lockable(write: writes.Write) -> bool:
+        with closing(connection.copy()) as another, another.cursor() as cursor:
+            cursor.execute("SELECT FROM metalake_securable WHERE id = %s FOR KEY SHARE SKIP LOCKED", [write.located.id])
+            return cursor.fetchone() is not None
+
+    target = writes.Target(at("X", "t"), operations.DROP_TABLE, Lock.MOVES)
+    assert met(lambda: make_t_anew(owner), lambda: writes.write_to(mia_, target, is_lockable)) is False
 
 
 # Catalogs and metalakes
