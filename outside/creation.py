@@ -44,7 +44,7 @@ StatesOf = Callable[[Provider, NewTable], Sequence[State]]
 def create(actor: Actor, ident: Address, home: Located, asked: CreateTableRequest) -> ExternalTable:
     """Make a table from a native create request; the table as its system answered."""
     provider = provider_at(home)
-    table, intent = _make(actor, ident, home, provider, lambda _, schema: provider.tables.draft(schema, asked))
+    table, intent = make(actor, ident, home, provider, lambda _, schema: provider.tables.draft(schema, asked))
     definition, taken_at = _answer(intent).definition, intent.ended_at
     assert taken_at is not None
     require_shown(table, provider, definition)
@@ -55,30 +55,17 @@ def make(
     actor: Actor,
     ident: Address,
     home: Located,
-    defined: Defined,
-    kind: Kind = Kind.TABLE,
-    *,
-    states_of: StatesOf = lambda provider, new: (),
-    fact: str = "created",
-) -> Located:
-    """Make the table or view that `defined` returns for its outside schema, after making that schema if it exists only
-    here.
-
-    `states_of` gives the states that an Iceberg view has, oldest first; `fact` is the last part of the event's name.
-    """
-    return _make(actor, ident, home, provider_at(home), defined, kind, states_of, fact)[0]
-
-
-def _make(
-    actor: Actor,
-    ident: Address,
-    home: Located,
     provider: Provider,
     defined: Defined,
     kind: Kind = Kind.TABLE,
     states_of: StatesOf = lambda provider, new: (),
     fact: str = "created",
 ) -> tuple[Located, Intent]:
+    """Make the table or view that `defined` returns for its outside schema, after making that schema if it exists only
+    here; the object and its intent.
+
+    `states_of` gives the states that an Iceberg view has, oldest first; `fact` is the last part of the event's name.
+    """
     name = provider.names.folded(ident.leaf or "")
     check_new_name(name, kind)
     naming.require_free(home, name, kind)

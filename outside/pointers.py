@@ -16,6 +16,7 @@ from authz.actor import Actor
 from authz.locks import Lock
 from catalogs.pointer_stores import D, PointerStore, PreparedCommit, R
 from catalogs.services import places
+from catalogs.services.provider_of import provider_at
 from catalogs.services.writes import hold_each
 from catalogs.table_stores import TableDraft, TablePointers, TableRecord
 from formats.iceberg import metadata_json
@@ -101,7 +102,7 @@ class OutsidePointers(PointerStore[R, D]):
         # A table that is registered outside is recorded as created.
         fact = "registered" if location is not None and self.kind is Kind.VIEW else "created"
         states_of = partial(self.states_of, actor, home, location)
-        made = creation.make(actor, address, home, defined, self.kind, states_of=states_of, fact=fact)
+        made, _ = creation.make(actor, address, home, provider_at(home), defined, self.kind, states_of, fact)
         try:
             return self.as_published(actor, made)
         except ProviderUnavailable as failure:

@@ -43,7 +43,7 @@ def create(actor: Actor, address: Address, home: Located, wanted: ViewDefinition
         name = provider.names.folded(address.leaf or "")
         return NewTable(provider.views.draft(schema, name, wanted, actor.name))
 
-    return make(actor, address, home, defined, Kind.VIEW)
+    return make(actor, address, home, provider_at(home), defined, Kind.VIEW)[0]
 
 
 def alter(actor: Actor, view: Located, plan: Plan) -> bool:
