@@ -82,8 +82,8 @@ _CONTAINER = frozenset({Kind.CATALOG, Kind.SCHEMA})
 
 LOAD_METALAKE = _add("load_metalake", METALAKE, ANYONE, _TOP)
 ALTER_METALAKE = _add("alter_metalake", METALAKE, NOBODY, _TOP)
-DROP_METALAKE = _add("drop_metalake", METALAKE, NOBODY, _TOP)
-ENABLE_METALAKE = _add("enable_metalake", METALAKE, NOBODY, _TOP)
+_add("drop_metalake", METALAKE, NOBODY, _TOP)
+_add("enable_metalake", METALAKE, NOBODY, _TOP)
 
 # Whoever sees a container may list it; if it is visible only as a path, only what it leads to is listed.
 LIST_CATALOGS = _add("list_catalogs", METALAKE, ANYONE, _TOP)
@@ -91,8 +91,8 @@ CREATE_CATALOG = _add("create_catalog", METALAKE, any_of(P.CREATE_CATALOG), _TOP
 TEST_CONNECTION = _add("test_connection", METALAKE, any_of(P.CREATE_CATALOG), _TOP)
 LOAD_CATALOG = _add("load_catalog", CATALOG, ANYONE, _CATALOG_UP, Traversal.CATALOG)
 ALTER_CATALOG = _add("alter_catalog", CATALOG, NOBODY, _CATALOG_UP)
-DROP_CATALOG = _add("drop_catalog", CATALOG, NOBODY, _CATALOG_UP)
-ENABLE_CATALOG = _add("enable_catalog", CATALOG, NOBODY, _CATALOG_UP)
+_add("drop_catalog", CATALOG, NOBODY, _CATALOG_UP)
+_add("enable_catalog", CATALOG, NOBODY, _CATALOG_UP)
 REFRESH_CATALOG = _add("refresh_catalog", CATALOG, NOBODY, _CATALOG_UP)
 # Choosing the locations of a catalog's schemas, and of tables outside their schema's folder.
 CHOOSE_PLACES = _add("choose_places", CATALOG, NOBODY, _CATALOG_UP)
@@ -148,7 +148,6 @@ LIST_VIEWS = OPERATIONS["list_views"]
 CREATE_VIEW = OPERATIONS["create_view"]
 LOAD_VIEW = OPERATIONS["load_view"]
 ALTER_VIEW = OPERATIONS["alter_view"]
-MOVE_VIEW = OPERATIONS["move_view"]
 DROP_VIEW = OPERATIONS["drop_view"]
 
 # Operations that only some leaves have.
