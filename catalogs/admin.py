@@ -1,4 +1,4 @@
-"""Catalogs, schemas and tables as operators see them; services change them."""
+"""Read-only admin of catalogs, schemas and tables; services change them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from metalake.admin import ReadOnlyAdmin, SecurableAdmin
 
 
 class WithProperties(ReadOnlyAdmin):
-    """Base for rows with properties, which may hold secrets."""
+    """Base for rows with properties, which may contain secrets."""
 
     @admin.display(description="properties")
     def masked_properties(self, row: Any) -> SafeString | str:
@@ -45,7 +45,7 @@ class CatalogAdmin(CatalogObjectAdmin):
 
 @admin.register(CatalogSecrets)
 class CatalogSecretsAdmin(ReadOnlyAdmin):
-    """The names of a catalog's secrets, and the master key that opens them."""
+    """The names of a catalog's secrets, and the master key that decrypts them."""
 
     list_display = ("catalog", "master_key", "names")
     list_select_related = ("catalog",)
@@ -77,7 +77,7 @@ class TableAdmin(CatalogObjectAdmin):
 
 @admin.register(LocationClaim)
 class LocationClaimAdmin(ReadOnlyAdmin):
-    """The owner of each place, and since when it is a former place."""
+    """The owner of each place, and since when it has been a former one."""
 
     list_display = ("location", "securable", "former_since")
     list_select_related = ("securable",)

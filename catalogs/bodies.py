@@ -1,4 +1,4 @@
-"""The native wire's bodies for metalakes, catalogs and schemas: create, enable, and the kinds of alteration."""
+"""Request bodies of the native API for metalakes, catalogs and schemas: create, enable, alter."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SchemaUpdatesRequest(Body):
 
 
 def alteration(updates: Sequence[Rename | UpdateComment | SetProperty | RemoveProperty]) -> Alteration:
-    """The updates as one alteration; of several renames or comments the last counts."""
+    """The updates as one alteration; of several renames or comments the last wins."""
     new_name: str | None = None
     comment: str | None = None
     sets_comment = False

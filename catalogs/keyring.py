@@ -1,6 +1,6 @@
-"""The master keys of this installation: a file outside the database, one line for each key, the newest first.
+"""The key ring: a file outside the database with the installation's master keys, one per line, the newest first.
 
-A line is the key's id and 32 random bytes in base64; empty lines and those that begin with # are ignored.
+A line is the key's id and 32 random bytes in base64; empty lines and # comments are ignored.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class UnknownKey(Exception):
 
 
 def newest() -> MasterKey:
-    """The key to seal with; read from the file each time, since a rotation may have added one."""
+    """The key to encrypt with; always read from the file, since a rotation may have added one."""
     return next(iter(_load().values()))
 
 
 def key_of(key_id: str) -> MasterKey:
-    """The key with this id; the file is read again if it is not known. Raises UnknownKey."""
+    """The key with this id, cached; an unknown id rereads the file. Raises UnknownKey."""
     key = _known.get(_path(), {}).get(key_id) or _load().get(key_id)
     if key is None:
         raise UnknownKey(key_id)
@@ -66,7 +66,7 @@ def exists() -> bool:
 
 
 def make() -> None:
-    """Make a ring of one key if there is none; if two processes try at once, the first one's ring stays."""
+    """Create a ring of one key unless one exists; of concurrent processes the first wins."""
     path = _path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def make() -> None:
 
 
 def add() -> MasterKey:
-    """Put a fresh key before the others; readers see the old ring or the new one, never a part."""
+    """Prepend a new key; the file is replaced atomically."""
     path = _path().resolve()
     fresh = _fresh()
     try:
@@ -123,7 +123,7 @@ def _load() -> dict[str, MasterKey]:
 
 
 def _parsed(text: str) -> dict[str, MasterKey]:
-    """The keys of a ring by id. Raises ProviderUnavailable, naming a wrong line but not its content."""
+    """The keys of a ring by id. Raises ProviderUnavailable with the number of an invalid line, never its content."""
     ring: dict[str, MasterKey] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not _says_something(line):
@@ -153,7 +153,7 @@ def _unusable(why: str) -> ProviderUnavailable:
 
 @contextmanager
 def _draft(path: Path, text: str) -> Iterator[Path]:
-    """A temporary file beside `path` with this text, synced to the disk; removed after the block."""
+    """A temporary file next to `path` with this text, fsynced; removed after the block."""
     draft = path.with_name(f"{path.name}.{token_hex(4)}")
     draft.touch(mode=0o600, exist_ok=False)
     try:
@@ -171,7 +171,7 @@ def _draft(path: Path, text: str) -> Iterator[Path]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Lock the folder, so that one process at a time runs the block."""
+    """Hold an exclusive flock on the folder during the block."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

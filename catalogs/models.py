@@ -1,4 +1,4 @@
-"""Catalog > schema > table, as rows; the fields that they share are in Securable."""
+"""Models of catalogs, schemas and tables; their common fields are in Securable."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Catalog(Securable):
 
 
 class CatalogSecrets(models.Model):
-    """A catalog's secret properties, sealed by its data key, and that key wrapped by a master key (catalogs.vault)."""
+    """A catalog's secret properties, encrypted with its data key, itself wrapped by a master key (catalogs.vault)."""
 
     catalog = models.OneToOneField(Catalog, models.CASCADE, primary_key=True, related_name="secrets")
     master_key = models.CharField(max_length=64)  # its id in the key ring
     data_key = models.CharField(max_length=128)
-    sealed = models.JSONField()  # property -> its sealed value
+    sealed = models.JSONField()  # property -> ciphertext
 
     class Meta:
         verbose_name_plural = "catalog secrets"
@@ -58,9 +58,9 @@ class Schema(Securable):
 
 
 class Tabular(Securable):
-    """A table or view: they share one name space in their schema, and each is defined by a metadata file.
+    """A table or view: they share their schema's namespace, and each is defined by a metadata file.
 
-    The row has the pointer to the current file; `catalogs.lookup` reads it with the lineage.
+    The row holds the pointer to the current file; `catalogs.lookup` reads it with the lineage.
     """
 
     metadata_location = models.TextField()
@@ -73,14 +73,14 @@ class Tabular(Securable):
 class Table(Tabular):
     row_kind = Kind.TABLE
 
-    uuid = models.UUIDField(unique=True, db_column="table_uuid")  # which nodes of 1.0 ask for during an upgrade
+    uuid = models.UUIDField(unique=True, db_column="table_uuid")  # nodes of 1.0 query it during an upgrade
 
 
 class LocationClaim(models.Model):
-    """A place that one object writes to, or wrote to before; no other object may use it or a part of it."""
+    """A location that one object writes to, or did before; no other object may use it or anything below it."""
 
     securable = models.ForeignKey(Securable, models.CASCADE, related_name="claims", db_column="table_id")  # as of 1.0
-    location = models.CharField(max_length=2048, db_index=True)  # two storages may have buckets of one name
+    location = models.CharField(max_length=2048, db_index=True)  # bucket names are unique only within a storage
     former_since = models.DateTimeField(null=True)  # None while the object writes there
 
     def __str__(self) -> str:
@@ -88,22 +88,22 @@ class LocationClaim(models.Model):
 
 
 class ReservedPlace(models.Model):
-    """A place of a dropped, unpurged object or catalog: only its former owner and the catalog's owner may use it.
+    """A location of a dropped, unpurged object or catalog, for its former owner and the catalog's owner only.
 
-    The row describes the object as it was when dropped, and refers to no other row that could be deleted.
+    The row describes the object as of the drop, without foreign keys to rows that could be deleted.
     """
 
     location = models.CharField(max_length=2048, db_index=True)
-    storages = models.JSONField(null=True, editable=False)  # those of its catalog; None: not known
-    is_named = models.BooleanField(default=True, db_default=True)  # by its catalog, which alone it concerns otherwise
-    kind = models.CharField(max_length=16)  # of the dropped object; "catalog" for a place of a whole catalog
+    storages = models.JSONField(null=True, editable=False)  # of its catalog; None: unknown
+    is_named = models.BooleanField(default=True, db_default=True)  # by its catalog; otherwise applies to that only
+    kind = models.CharField(max_length=16)  # of the dropped object; "catalog" for a whole catalog's location
     full_name = models.CharField(max_length=2048)
     metalake_name = models.CharField(max_length=255)
     of_metalake = models.BigIntegerField(db_index=True)
     of_catalog = models.BigIntegerField(db_index=True)
     owner_user_id = models.BigIntegerField(null=True)
     owner_group_id = models.BigIntegerField(null=True)
-    catalog_user_id = models.BigIntegerField(null=True)  # the owner of the catalog if that is dropped too
+    catalog_user_id = models.BigIntegerField(null=True)  # the catalog's owner, if that is dropped too
     catalog_group_id = models.BigIntegerField(null=True)
     dropped_at = models.DateTimeField(default=timezone.now)
     denied = models.JSONField(null=True, editable=False)  # the DENYs in force on it (catalogs.services.reserved_denies)
@@ -113,14 +113,14 @@ class ReservedPlace(models.Model):
 
 
 class Mirror(models.Model):
-    """A copy of the last answer of an outside system about one of its schemas or tables."""
+    """The cached copy of a schema or table of an outside system, as last returned."""
 
     securable = models.OneToOneField(Securable, models.CASCADE, primary_key=True, related_name="mirror")
     in_catalog = models.ForeignKey(Catalog, models.PROTECT, related_name="mirrors", db_column="catalog_id")
-    wire_name = models.CharField(max_length=1024)  # of a schema: its levels there, joined with U+001F
-    identity = models.CharField(max_length=128, blank=True)  # differs for a later object of that name, if known
+    wire_name = models.CharField(max_length=1024)  # of a schema: its remote levels, joined with U+001F
+    identity = models.CharField(max_length=128, blank=True)  # if known, differs for a later object of the same name
     version = models.CharField(max_length=128)
-    formats = models.CharField(max_length=255, blank=True)  # of a table, as in Remote; faster to read than a definition
+    formats = models.CharField(max_length=255, blank=True)  # of a table, as in Remote; spares reading `definition`
     definition = models.JSONField()
     taken_at = models.DateTimeField()
 
@@ -133,14 +133,14 @@ class Mirror(models.Model):
 
 
 class Listing(models.Model):
-    """When the names below a catalog or schema were last listed, in catalogs that reuse answers for a while."""
+    """When the names below a catalog or schema were last listed, in catalogs that cache listings."""
 
     container = models.OneToOneField(Securable, models.CASCADE, primary_key=True)
     taken_at = models.DateTimeField()
 
 
 class Tombstone(models.Model):
-    """An object that was dropped outside: what it was, its owner and its grants. Stored for a day."""
+    """An object that was dropped in its outside system, with its owner and grants. Kept for a day."""
 
     in_catalog = models.ForeignKey(Catalog, models.CASCADE, db_column="catalog_id")
     kind = models.CharField(max_length=16)
@@ -158,15 +158,15 @@ class Tombstone(models.Model):
 
 
 class Intent(models.Model):
-    """A write to an outside system, from its draft until it is published or undone."""
+    """A two-phase write to an outside system, until it is published or rolled back."""
 
     class State(models.TextChoices):
         OPEN = "open"  # being applied
-        UNDOING = "undoing"  # refused or given up, and now being undone
+        UNDOING = "undoing"  # refused or abandoned, now being rolled back
         COMMITTED = "committed"
         ABORTED = "aborted"
-        RESIDUE = "residue"  # aborted, but a part was left because others use it
-        STUCK = "stuck"  # cannot end by itself; an operator decides
+        RESIDUE = "residue"  # aborted, but a part remains because others use it
+        STUCK = "stuck"  # needs an operator's decision
 
     LIVE = (State.OPEN, State.UNDOING, State.STUCK)
 
@@ -180,9 +180,9 @@ class Intent(models.Model):
     request_id = models.CharField(max_length=128, blank=True)
     full_name = models.CharField(max_length=2048)
     arguments = models.JSONField()  # for publishing
-    steps = models.JSONField()  # [{verb, arguments, status, result}], in the order they are made
+    steps = models.JSONField()  # [{verb, arguments, status, result}], in call order
     error = models.JSONField(null=True)
-    fence = models.PositiveIntegerField(default=0)  # a process with an older number has lost the intent
+    fence = models.PositiveIntegerField(default=0)  # fencing token: a process with a lower one has lost the intent
     lease_until = models.DateTimeField(null=True)
     attempts = models.PositiveIntegerField(default=0)
     last_failure = models.TextField(blank=True)
@@ -200,10 +200,10 @@ class Intent(models.Model):
 
 
 class Reservation(models.Model):
-    """A name that a live intent has reserved: no other write to it begins until the intent has ended."""
+    """A name locked by a live intent: no other write to it starts until the intent has ended."""
 
     intent = models.ForeignKey(Intent, models.CASCADE, related_name="reservations")
-    scope_id = models.BigIntegerField()  # the catalog or schema that the name is in
+    scope_id = models.BigIntegerField()  # the catalog or schema of the name
     slot = models.CharField(max_length=16)
     name = models.CharField(max_length=255)
 
@@ -212,7 +212,7 @@ class Reservation(models.Model):
 
 
 class RefreshRun(models.Model):
-    """One walk over a whole outside catalog: its progress and its counts."""
+    """One sync of a whole outside catalog: its progress and counts."""
 
     class State(models.TextChoices):
         RUNNING = "running"
@@ -229,15 +229,15 @@ class RefreshRun(models.Model):
     lease_until = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     fence = models.PositiveIntegerField(default=0)
-    after = models.CharField(max_length=1024, blank=True)  # the last schema that is compared completely
-    counted = models.PositiveIntegerField(default=0)  # `seen` up to there; a process that resumes begins with it
+    after = models.CharField(max_length=1024, blank=True)  # the last schema that was fully compared
+    counted = models.PositiveIntegerField(default=0)  # `seen` as of `after`, where a process resumes
     expected = models.PositiveIntegerField(default=0)  # objects, as of the start
     seen = models.PositiveIntegerField(default=0)
     created = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
     dropped = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)
-    held_back = models.PositiveIntegerField(default=0)  # missing there, but not dropped here, since they are too many
+    held_back = models.PositiveIntegerField(default=0)  # missing outside, but too many to drop here
     error = models.TextField(blank=True)
 
     class Meta:
@@ -253,15 +253,15 @@ class RefreshRun(models.Model):
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether the process that walked has ended early, and no other has resumed the run yet."""
+        """Whether the process that ran it died, and no other has resumed it yet."""
         return self.state == self.State.RUNNING and bool(self.fence) and self.lease_until < timezone.now()
 
 
 class HarvestedPart(models.Model):
-    """A part of a listing that was delivered to a run, so that one delivered twice counts once.
+    """A chunk of a listing that was delivered to a run, so that a duplicate delivery counts once.
 
-    `schema` is the schema's name in its system, empty for the catalog, whose listing is of schemas. The part without a
-    name says that all of that listing was delivered. They go when the run ends.
+    `schema` is the schema's remote name, empty for the catalog's listing of schemas. The chunk without a name marks
+    that listing as complete. The rows are deleted when the run ends.
     """
 
     run = models.ForeignKey(RefreshRun, models.CASCADE, related_name="parts")

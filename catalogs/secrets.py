@@ -1,8 +1,8 @@
-"""Which properties are secrets, how they are masked in answers, and what a mask means that a client sends back.
+"""Detects secret properties, masks them in responses, and handles masks that clients send back.
 
-In doubt a property is a secret. Source of the rule: published leaks came from masks that knew exact key names only
-(camelCase, prefixed or unknown keys slipped through). What a provider declares is no secret by its name, unless it
-declares that, but by its value. Long random values alone are none: ids and checksums look alike.
+When in doubt, a property is secret. Source of the rule: published leaks came from masks that matched exact key names
+only (camelCase, prefixed or unknown keys slipped through). For keys that a provider declares, its declaration replaces
+the check of the name, not that of the value. Long random values are not secret as such: ids and checksums look alike.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from metalake.errors import Invalid
 MASK = "******"
 NOTHING: Mapping[str, bool] = {}
 
-# Compared with the key's letters and digits alone, so that case, dashes, dots and prefixes make no difference.
+# Matched against the key's letters and digits only, whatever its case, punctuation and prefixes.
 SECRET_PARTS = (
     "password", "passwd", "passphrase", "passcode", "passkey", "secret", "token", "bearer", "credential", "accesskey",
     "privatekey", "privkey", "accountkey", "sharedkey", "sharedaccess", "apikey", "connectionstring", "connstr",
     "authorization", "authheader", "basicauth", "userinfo", "cookie", "hmac", "jaas", "clientassertion",
-    "keytab", "kerberosticket", "webhook",  # whoever has its URL can call it
+    "keytab", "kerberosticket", "webhook",  # its URL suffices to call it
 )  # fmt: skip
 KEYS = (
     "encryption", "sign", "signing", "master", "sse", "ssecustomer", "ssh", "pem", "cert", "certificate", "tls", "ssl",
@@ -33,12 +33,12 @@ SECRET_ENDINGS = (
     *(f"{of}key" for of in KEYS), *(f"{of}private" for of in PRIVATE), *(f"{of}pin" for of in PINS),
     "signature", "httpauth", "proxyauth",
 )  # fmt: skip
-# What says how something is kept or made, and ends a key.
+# Endings of keys that look secret but only configure something.
 HARMLESS = re.compile(
     r"(?:(?:sort|schema|data|method|function)signature|"
     r"cookie(?:domain|path|name|secure|samesite|httponly|maxage|lifetime|policy|enabled))$"
 )
-SHORT = 100  # characters of a key about which the answer is remembered
+SHORT = 100  # characters; results for keys up to this length are cached
 SECRET_WORDS = {
     "pwd", "pw", "pass", "sas", "ugi", "cred", "creds", "pem", "ppk", "pfx", "psk", "otp", "jwt", "pat", "dsn",
     "sig",
@@ -46,8 +46,8 @@ SECRET_WORDS = {
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
-# What a value of the form contains, which is looked for first, and its pattern, which starts at the start of a word or
-# ends at the first separator, so that matching takes linear time.
+# A substring that is checked first, and the pattern, anchored at a word's start or bounded by a separator so that
+# matching takes linear time.
 _NAMED = re.compile(
     r"(?:passw(?:or)?d|pwd|passphrase|(?<![a-z])pass|secret|token|credential|api[_-]?key|account[_-]?key|"
     r"access[_-]?key|private[_-]?key|signature|(?<!\w)sig)(?:=|\"\s{0,8}:\s{0,8}\")[^&;\s\"]",
@@ -64,15 +64,15 @@ CREDENTIAL_FORMS = (
     ("=", _NAMED),
     (":", re.compile(r"PuTTY-User-Key-File|hooks\.slack\.com/services/")),
     ('"', _NAMED),
-    # Tokens that say what they are: GitHub's, GitLab's, Slack's, Google's, Stripe's, Databricks'.
+    # Tokens with known prefixes: GitHub's, GitLab's, Slack's, Google's, Stripe's, Databricks'.
     ("", re.compile(r"\b(?:gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|AIza|sk_live_|dapi(?=[0-9a-f]{16}))[\w-]{10}")),
 )
 
 
 def is_secret(key: str, value: object, declared: Mapping[str, bool] = NOTHING) -> bool:
-    """Whether a property must not be shown: its name or value is a credential's, or its provider declares it secret.
+    """Whether a property must be masked: its name or value looks like a credential, or its provider declares it secret.
 
-    `declared` are the properties that the provider declares, with whether they are secret.
+    `declared` maps the properties that the provider declares to whether they are secret.
     """
     named = declared[key] if key in declared else _names_secret(key)
     text = str(value)
@@ -80,7 +80,7 @@ def is_secret(key: str, value: object, declared: Mapping[str, bool] = NOTHING) -
 
 
 def mask(properties: Mapping[str, str], declared: Mapping[str, bool] = NOTHING) -> dict[str, str]:
-    """The properties as they may be shown, each secret's value replaced by `******`."""
+    """The properties with each secret's value replaced by `******`."""
     return {key: MASK if is_secret(key, value, declared) else value for key, value in properties.items()}
 
 
@@ -92,9 +92,9 @@ def sends_mask_back(
     *,
     kind: str = "property",
 ) -> bool:
-    """Whether a change only sends the mask back, so that the value stays.
+    """Whether a change only sends the mask back, which keeps the value.
 
-    `current` are the present properties, open or masked. Raises Invalid for a mask of a property that is not masked.
+    `current` are the current properties, plain or masked. Raises Invalid for a mask of a property that is not masked.
     """
     if value != MASK:
         return False
@@ -107,7 +107,7 @@ def sends_mask_back(
 
 
 def require_values(properties: Mapping[str, str], *, kind: str = "property") -> None:
-    """Raise Invalid for a mask among the properties of a new object, which has no value to keep."""
+    """Raise Invalid for a mask among the properties of a new object, which has no value that could be kept."""
     for key, value in properties.items():
         sends_mask_back(key, value, {}, kind=kind)
 
@@ -122,7 +122,7 @@ def _short_key_names_secret(key: str) -> bool:
 
 
 def _has_secret_words(key: str) -> bool:
-    key = key.partition(".column.")[0]  # what follows is the name of a table's column
+    key = key.partition(".column.")[0]  # followed by a column's name
     letters = HARMLESS.sub("", re.sub(r"[\W_]", "", key).lower().removesuffix("s"))
     if letters == "pin" or letters.endswith(SECRET_ENDINGS) or any(part in letters for part in SECRET_PARTS):
         return True

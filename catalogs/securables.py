@@ -1,4 +1,4 @@
-"""Finds catalogs, schemas and tables by their full names, for authz."""
+"""The finder of catalogs, schemas and tables by full name, for authz."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _HERE = frozenset({Kind.CATALOG, *IN_CATALOGS})
 def find(address: Address, asker: Actor | None = None) -> Sequence[Node] | None:
     """The lineage of an object, or None, in one statement.
 
-    With an asker, an object that only an outside system has is met, and a miss makes the statements of a refusal too,
-    so that both take as long.
+    With an asker, an object that exists only in an outside system is imported, and a miss executes the statements of a
+    refusal too, so that timing does not tell them apart.
     """
     if address.kind not in _HERE:
         return None
@@ -45,7 +45,7 @@ def discover(actor: Actor, addresses: Sequence[Address]) -> bool:
 
 
 def ids_of(metalake_id: int, addresses: Sequence[Address]) -> list[int | None]:
-    """The ids of the objects at these addresses, None for a missing one; at most three statements for all."""
+    """The ids of the objects at these addresses, None for a missing one; at most three statements in total."""
     catalogs = {
         name: (id, nested)
         for id, name, nested in Catalog.objects.filter(
@@ -100,7 +100,7 @@ def _leaf_ids(
 
 
 def _at(columns: str, keys: Collection[tuple], sql: str) -> list[tuple]:
-    """The rows of `sql`, which joins `wanted`, a table of these keys: each parent is paired only with its own names."""
+    """The rows of `sql`, which joins the keys as the table `wanted`, so that no parent meets another's names."""
     if not keys:
         return []
     marks = ", ".join(["%s"] * len(columns.split(", ")))

@@ -1,4 +1,4 @@
-"""The native wire's paths for metalakes, catalogs, schemas and tables."""
+"""Routes of the native API for metalakes, catalogs, schemas and tables."""
 
 from catalogs.api.catalogs import Catalog, CatalogConnection, Catalogs, NewCatalogConnection
 from catalogs.api.metalakes import Metalake, Metalakes
@@ -13,7 +13,7 @@ SCHEMAS = f"{CATALOGS}/<catalog>/schemas"
 TABLES = f"{SCHEMAS}/<schema>/tables"
 PARTITIONS = f"{TABLES}/<table>/partitions"
 
-# Django tries one after the other, so what is asked most stands first.
+# Django tries them in order, so the most frequent come first.
 urlpatterns = [
     route(f"{TABLES}/<table>", Table),
     route(TABLES, Tables),

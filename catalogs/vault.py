@@ -1,7 +1,7 @@
-"""Secret properties at rest: each sealed by its catalog's data key, which is wrapped by a master key of the ring.
+"""Envelope encryption of secret properties: a data key per catalog, wrapped by a master key of the key ring.
 
-A seal includes its catalog and property, so that it opens only for those. A catalog's `properties` have the mask for
-each sealed secret, and for nothing else (docs/decisions/secrets-at-rest.md).
+The catalog and property are authenticated with each value, which decrypts only for them. In a catalog's `properties`
+exactly the encrypted secrets are masked (docs/decisions/secrets-at-rest.md).
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ LONGEST_PAUSE = 0.2  # seconds between two batches of a rotation
 
 
 def properties_of(catalog_id: int) -> dict[str, str]:
-    """A catalog's properties for its provider, with open secrets; one statement.
+    """A catalog's properties for its provider, with decrypted secrets; one statement.
 
-    Raises NotFound if the catalog does not exist, ProviderUnavailable if a secret does not open.
+    Raises NotFound if the catalog does not exist, ProviderUnavailable if a secret cannot be decrypted.
     """
     return provider_and_properties(catalog_id)[1]
 
 
 def provider_and_properties(catalog_id: int) -> tuple[str, dict[str, str]]:
-    """The name of a catalog's provider, and its properties as of `properties_of`; one statement."""
+    """The name of a catalog's provider, and its properties as from `properties_of`; one statement."""
     provider, properties, secrets = _stored(catalog_id)
     return provider, merged(properties, secrets)
 
 
 def opened(catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
-    """These properties, with each mask replaced by the catalog's secret.
+    """These properties, with each mask replaced by the catalog's secret; decrypts only those.
 
-    Raises what `properties_of` raises; only the secrets that are masked in `properties` are opened.
+    Raises what `properties_of` raises.
     """
     if MASK not in properties.values():
         return dict(properties)
@@ -51,7 +51,7 @@ def opened(catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def seal(catalog_id: int, secrets: Mapping[str, str]) -> None:
-    """Replace the catalog's secrets by these, under a new data key, in the caller's transaction."""
+    """Replace the catalog's secrets, with a new data key, in the caller's transaction."""
     rows = CatalogSecrets.objects.filter(pk=catalog_id)
     if not secrets:
         rows.delete()
@@ -71,18 +71,18 @@ def sealed(catalog_id: int, secrets: Mapping[str, str]) -> dict[str, object]:
 
 
 def master_keys_in_use() -> set[str]:
-    """The ids of all master keys by which a data key is wrapped."""
+    """The ids of all master keys that wrap a data key."""
     return set(CatalogSecrets.objects.values_list("master_key", flat=True).distinct())
 
 
 def compare() -> Iterator[Difference]:
-    """A Difference if this process's key ring lacks a master key that the store's secrets need."""
+    """Yield a Difference if this process's key ring lacks a master key of the stored secrets."""
     if reason := _lacks(master_keys_in_use()):
         yield Difference("calls to outside catalogs", reason)
 
 
 def lacks_key_of(catalog_id: int) -> str:
-    """Why this process cannot open a catalog's secrets, though another may; "" if it can or there are none."""
+    """Why this process, unlike others perhaps, cannot decrypt a catalog's secrets; "" if it can or there are none."""
     return _lacks(CatalogSecrets.objects.filter(pk=catalog_id).values_list("master_key", flat=True))
 
 
@@ -102,21 +102,21 @@ def _lacks(key_ids: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a rotation: of `total` data keys, `done` are wrapped by the newest master key."""
+    """Progress of a key rotation: of `total` data keys, `done` are wrapped by the newest master key."""
 
     total: int
     done: int
-    stuck: tuple[str, ...]  # why data keys do not open
+    stuck: tuple[str, ...]  # why data keys cannot be unwrapped
 
 
 def rewrap(batch: int) -> Iterator[Progress]:
-    """Wrap all data keys by the newest master key, a transaction for each batch, while others read and write."""
+    """Rewrap all data keys with the newest master key, online, one transaction per batch."""
     newest, after, stuck = keyring.newest(), 0, list[str]()
     others = CatalogSecrets.objects.exclude(master_key=newest.id)
     while True:
         started = time.monotonic()
         with transaction.atomic():
-            # A row that is locked is being sealed anew or dropped; waiting for many such rows could deadlock.
+            # A locked row is being re-encrypted or dropped; waiting for many of them could deadlock.
             free = others.filter(pk__gt=after).select_for_update(skip_locked=True, of=("self",))
             rows = list(free.select_related("catalog").order_by("pk")[:batch])
             stuck += [why for row in rows if (why := _rewrap(row, newest))]
@@ -126,12 +126,12 @@ def rewrap(batch: int) -> Iterator[Progress]:
         if not rows:
             return
         after = rows[-1].pk
-        # A pause, since SQLite's writers get their turn only by retrying.
+        # Pause: SQLite's writers only get in by retrying.
         time.sleep(min(time.monotonic() - started, LONGEST_PAUSE))
 
 
 class SealedSecrets(NamedTuple):
-    """The sealed secrets of a catalog, with its name."""
+    """The encrypted secrets of a catalog, with its name."""
 
     catalog_id: int
     catalog: str
@@ -141,7 +141,7 @@ class SealedSecrets(NamedTuple):
 
 
 def _rewrap(row: CatalogSecrets, newest: MasterKey) -> str | None:
-    """Wrap a row's data key with the newest master key, in memory. Returns why its data key does not open, or None."""
+    """Rewrap a row's data key with the newest master key, in memory. Returns why it cannot be unwrapped, or None."""
     try:
         data_key = _data_key(SealedSecrets(row.pk, row.catalog.name, row.master_key, row.data_key, row.sealed))
     except ProviderUnavailable as failure:
@@ -151,7 +151,7 @@ def _rewrap(row: CatalogSecrets, newest: MasterKey) -> str | None:
 
 
 def _stored(catalog_id: int) -> tuple[str, dict[str, str], SealedSecrets]:
-    """The provider's name, the properties and the sealed secrets of a catalog; one statement. Raises NotFound."""
+    """The provider's name, the properties and the encrypted secrets of a catalog; one statement. Raises NotFound."""
     columns = ("provider", "properties", "pk", "name", "secrets__master_key", "secrets__data_key", "secrets__sealed")
     for provider, properties, *row in Catalog.objects.filter(pk=catalog_id).values_list(*columns):
         return provider, properties, SealedSecrets(*row)
@@ -159,7 +159,7 @@ def _stored(catalog_id: int) -> tuple[str, dict[str, str], SealedSecrets]:
 
 
 def merged(properties: Mapping[str, str], secrets: SealedSecrets) -> dict[str, str]:
-    """The properties, with each mask replaced by its opened secret. Raises ProviderUnavailable if one does not open."""
+    """The properties, with masks replaced by the decrypted secrets. Raises ProviderUnavailable if decryption fails."""
     masked = [key for key, value in properties.items() if value == MASK]
     if not masked:
         return dict(properties)
@@ -207,7 +207,7 @@ def _place(catalog_id: int, key: str) -> str:
 
 
 def _make_ring() -> None:
-    # If the ring is only missing on this node, a new one would not open the existing secrets.
+    # The ring may be missing on this node only; a new one could not decrypt existing secrets.
     for master_key in sorted(master_keys_in_use()):
         raise _lost(
             f"The key ring of this server ({keyring.SETTING}) is missing, while secrets are sealed under master key "
@@ -220,7 +220,7 @@ def _lost(message: str) -> ProviderUnavailable:
     return ProviderUnavailable(message, kind="catalog", retryable=False)
 
 
-# AES-256-GCM; stored as base64 of the nonce and the ciphertext. The library is imported with the first secret.
+# AES-256-GCM, stored as base64(nonce + ciphertext). The library is imported at first use.
 
 
 def _encrypt(key: bytes, text: bytes, about: str) -> str:
@@ -231,7 +231,7 @@ def _encrypt(key: bytes, text: bytes, about: str) -> str:
 
 
 def _decrypt(key: bytes, sealed: str, about: str) -> bytes | None:
-    """The plain text; None if it was not sealed by this key about this."""
+    """The plaintext; None if the key or the authenticated data (`about`) differ."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

@@ -1,4 +1,4 @@
-"""Catalogs whose objects are all managed: no other system has names for them."""
+"""The store of catalogs whose objects are all managed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from providers.base import Provider
 
 
 class ManagedCatalogs(CatalogStore):
-    """No object lies outside, so there are no conflicts with an outside system."""
+    """No outside system, so no conflicts with one."""
 
     is_mirrored = False
 

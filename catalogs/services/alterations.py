@@ -1,4 +1,4 @@
-"""Helpers of the services: events of changes, property updates, version checks."""
+"""Helpers of the services: events, property updates, optimistic locking."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def event(actor: Actor, name: str, located: Located, facts: Facts = (), **detail
 
 
 def named(row: Securable, fields: Collection[str]) -> Facts:
-    """The facts of an alteration for the history, which records names but no properties."""
+    """The facts of an alteration for the history, which records renames but no properties."""
     return [stands(row)] if "name" in fields else []
 
 
 @dataclass(frozen=True)
 class Alteration:
-    """Changes of the fields that every object has; properties are applied in order."""
+    """Changes of the fields that all objects have; properties are applied in order."""
 
     new_name: str | None = None
     comment: str | None = None
@@ -44,9 +44,9 @@ class Alteration:
     properties: tuple[tuple[str, str | None], ...] = ()  # a value, or None to remove the key
 
     def apply_to(self, row: Securable, declared: Mapping[str, bool] = NOTHING) -> set[str]:
-        """Change the row in memory; the names of the fields that changed. Raises Invalid for a wrong property.
+        """Change the row in memory; returns the names of the changed fields. Raises Invalid for a wrong property.
 
-        A mask that is sent back leaves its value; `declared` are as of `is_secret`.
+        A mask that is sent back keeps the value; `declared` is as for `is_secret`.
         """
         before = (row.name, row.comment, dict(row.properties))
         row.name = row.name if self.new_name is None else self.new_name
@@ -70,7 +70,7 @@ def resolve_masks(
 ) -> Sequence[Any]:
     """The updates of a table or view, with KeepProperty for each mask that is sent back.
 
-    `shown` returns its open properties. Raises Invalid for a mask of a property that is not masked.
+    `shown` returns its unmasked properties. Raises Invalid for a mask of a property that is not masked.
     """
     if not any(isinstance(update, SetProperty) and update.value == MASK for update in updates):
         return updates
@@ -88,7 +88,7 @@ def resolve_masks(
 
 
 def require_unreserved(properties: Mapping[str, str], kind: Kind) -> None:
-    """Raise Invalid for the property `in-use`, which the wire computes."""
+    """Raise Invalid for the property `in-use`, which the native API computes."""
     if "in-use" in properties:
         raise Invalid(f"Property 'in-use' is reserved; enable or disable the {kind} instead.", kind=kind)
 
@@ -101,7 +101,7 @@ def require_enabled(located: Located) -> None:
 
 
 def row_of(model: type[Row], located: Located, *related: str) -> Row:
-    """The row of a located object, with related rows. Raises NotFound if it was removed in between."""
+    """The row of a located object, with related rows. Raises NotFound if it was deleted meanwhile."""
     row = model.objects.select_related(*related or (None,)).filter(pk=located.id).first()
     if row is None:
         raise located.missing()
@@ -109,7 +109,7 @@ def row_of(model: type[Row], located: Located, *related: str) -> Row:
 
 
 def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
-    """Write these fields if the row has not changed since it was read. Raises Stale otherwise."""
+    """Write these fields by compare-and-swap on the row's version. Raises Stale if it has changed since the read."""
     row.last_modifier, row.last_modified_time = actor.name, timezone.now()
     changed = {field: getattr(row, field) for field in (*fields, "last_modifier", "last_modified_time")}
     updated = Securable.objects.filter(pk=row.pk, version=row.version).update(version=F("version") + 1, **changed)
@@ -119,9 +119,9 @@ def save(row: Securable, actor: Actor, fields: Iterable[str]) -> None:
 
 
 def require_settled(located: Located) -> None:
-    """Raise InUse while a write to an outside system is under way in a catalog, or in any catalog of a metalake.
+    """Raise InUse while a write to an outside system is pending in a catalog, or in any catalog of a metalake.
 
-    In the caller's transaction; writes that begin meanwhile wait for its end.
+    Locks the catalogs, so that new writes wait for the caller's transaction.
     """
     catalogs = Catalog.objects.filter(Q(pk=located.id) | Q(parent_id=located.id))
     catalog_ids = list(catalogs.select_for_update(of=("self",)).values_list("pk", flat=True))

@@ -21,7 +21,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked table or view; `wrong` says what is wrong with its metadata file, None if nothing is."""
+    """A checked table or view; `wrong` is the problem with its metadata file, or None."""
 
     object_id: int
     wrong: str | None
@@ -49,7 +49,7 @@ def managed_catalogs(metalake: str | None = None, name: str | None = None) -> It
 
 
 def check_tables(catalog: Catalog) -> Iterator[Checked]:
-    """Check each table and view of a catalog; its metadata file is read from the storage, not from the cache."""
+    """Check each table and view of a catalog; metadata files are read from storage, not from the cache."""
     own_files = files_in(catalog)
     for kind, model in pointer_models().items():
         rows = model._default_manager.filter(below(catalog.lineage)).order_by("pk")

@@ -1,4 +1,4 @@
-"""Metalakes: made by service administrators, seen by their members, changed by their owner."""
+"""Metalakes: service administrators create them, members see them, the owner alters them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def create_metalake(actor: Actor, name: str, comment: str | None, properties: di
     require_unreserved(properties, Kind.METALAKE)
 
     made = partial(_made, name=name, comment=comment, properties=properties)
-    return write(actor, made, holds=None, kind=Kind.METALAKE)  # without a lock, since it has no container
+    return write(actor, made, holds=None, kind=Kind.METALAKE)  # no lock, since it has no container
 
 
 def _made(actor: Actor, name: str, comment: str | None, properties: dict[str, str]) -> Metalake:
@@ -105,7 +105,7 @@ def _alter(write: Write, alteration: Alteration) -> Metalake:
 
 
 def set_metalake_enabled(actor: Actor, name: str, enabled: bool) -> None:
-    """Changes of rights, which hang on it, ask whether it is enabled, so they wait for this one."""
+    """Enable or disable a metalake; changes of rights, which depend on this, wait for the lock."""
     containers.set_enabled(actor, Address(metalake=name), enabled, lock=Lock.MOVES)
 
 

@@ -1,4 +1,4 @@
-"""Whether a catalog may have schemas inside schemas, and conflicts that keep this from changing."""
+"""Whether a catalog may have nested schemas, and the conflicts that prevent a change of this."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Check:
-    """Up to SHOWN conflicts, one sentence each; `note` says why the catalog's system could not be asked."""
+    """Up to SHOWN conflicts, one sentence each; `note` says why the outside system could not be checked."""
 
     conflicts: list[str]
     note: str = ""
 
 
 def check(actor: Actor, catalog: Located) -> Check:
-    """The conflicts if the catalog became nested; none if it is nested already. Raises NotFound, Forbidden."""
+    """The conflicts of making the catalog nested; none if it already is. Raises NotFound, Forbidden."""
     policy.require(actor, operations.ALTER_CATALOG, catalog)
     if catalog.nested:
         return Check([])
@@ -40,8 +40,8 @@ def check(actor: Actor, catalog: Located) -> Check:
 
 
 def require_nestable(actor: Actor, catalog: Located) -> None:
-    """Raise Invalid if names in its system keep a catalog from becoming nested, ProviderUnavailable if it does not
-    tell them all. Not for use in a transaction.
+    """Raise Invalid if names in its system prevent a catalog from becoming nested, ProviderUnavailable if it does not
+    list them all. Do not call in a transaction.
     """
     if catalog.nested:
         return
@@ -51,7 +51,7 @@ def require_nestable(actor: Actor, catalog: Located) -> None:
 
 
 def require_changeable(row: Catalog, nested: bool) -> None:
-    """Raise Invalid if the names of its schemas keep a catalog from becoming nested or flat."""
+    """Raise Invalid if the names of its schemas prevent a catalog from becoming nested or flat."""
     if nested and not row.nested and (names := divided(row.pk)):
         raise Invalid(
             f"{PROPERTY!r} cannot be switched on: {configured_separator()!r} is part of {', '.join(names)}. Drop these "
@@ -66,21 +66,21 @@ def require_changeable(row: Catalog, nested: bool) -> None:
 
 
 def divided(catalog_id: int) -> list[str]:
-    """Up to SHOWN names of top-level schemas with the separator in them, so that the catalog cannot become nested."""
+    """Up to SHOWN names of top-level schemas that contain the separator, which prevents nesting."""
     names = Schema.objects.filter(parent_id=catalog_id, name__contains=configured_separator())
     return list(names.order_by("name").values_list("name", flat=True)[:SHOWN])
 
 
 def divided_conflicts(names: Iterable[str]) -> list[str]:
-    """One sentence for each name that the separator would divide."""
+    """One sentence for each name that the separator would split."""
     mark = configured_separator()
     return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
 
 
 def check_separator_of_names() -> None:
-    """Raise Invalid if a level of a schema in a nested catalog has the server's separator in it.
+    """Raise Invalid if a level of a schema in a nested catalog contains the server's separator.
 
-    Such names were made under another separator, and would now be read as paths of other schemas.
+    Such names were created under another separator, and would now be parsed as paths of other schemas.
     """
     mark = configured_separator()
     rows = Schema.objects.filter(in_catalog__nested=True, name__contains=mark).order_by("in_catalog__name", "name")

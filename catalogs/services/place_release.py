@@ -1,4 +1,4 @@
-"""List and release places that nothing writes to any more: former places of tables, and reserved places."""
+"""List and release locations that nothing writes to any more: former ones of tables, and reserved ones."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ATTEMPTS = 3
 PLACE = "place"
 
 
-# Of a table
+# Former places of a table
 
 
 def places_of(actor: Actor, ident: Address) -> list[LocationClaim]:
-    """The places of a table, the present ones first, then the former ones."""
+    """The places of a table, the current ones first, then the former ones."""
     located = _target(ident).permitted(actor)
     rows = LocationClaim.objects.filter(securable_id=located.id).order_by("former_since", "location")
     return sorted(rows, key=lambda row: row.former_since is not None)
@@ -50,7 +50,7 @@ def release_former(actor: Actor, ident: Address, place_id: str) -> None:
     """Release a former place of a table, after reading the manifests of all its snapshots.
 
     With DENYs in force on the table it stays reserved (docs/authorization.md, rule 13).
-    Raises InUse while a live file of the table lies there, Conflict if others keep committing to the table.
+    Raises InUse while live files of the table are there, Conflict if concurrent commits exhaust the retries.
     """
     for _ in range(ATTEMPTS):
         if _release_as_read(actor, ident, place_id):
@@ -71,7 +71,7 @@ def _release_as_read(actor: Actor, ident: Address, place_id: str) -> bool:
 
 
 def _release_former(write: Write, as_read: Located, place: LocationClaim) -> bool:
-    """Release the place, if the table is still as it was read."""
+    """Release the place; False if the table has changed since it was read."""
     fresh = write.located
     if (fresh.id, fresh.metadata_location) != (as_read.id, as_read.metadata_location):
         return False
@@ -83,7 +83,7 @@ def _release_former(write: Write, as_read: Located, place: LocationClaim) -> boo
 
 
 def _require_left(actor: Actor, located: Located, place: LocationClaim, places: list[str]) -> None:
-    """Raise InUse while a live file of the table lies in the place."""
+    """Raise InUse while live files of the table are in the place."""
     store = store_for(located, Kind.TABLE)
     current = store.pointers.read(store.load(actor, located))
     files = store.pointers.files(current)
@@ -100,11 +100,11 @@ def _require_left(actor: Actor, located: Located, place: LocationClaim, places: 
         )
 
 
-# Of what was dropped
+# Reserved places of dropped objects
 
 
 def reserved_in(actor: Actor, metalake: str, catalog: str) -> list[ReservedPlace]:
-    """The reserved places of a catalog that the actor may use: its owner all, others their own."""
+    """The reserved places of a catalog that the actor may use: all for its owner, their own for others."""
     located = _catalog(metalake, catalog).permitted(actor)
     rows = ReservedPlace.objects.filter(of_catalog=located.id).order_by("location", "pk")
     return [row for row in rows if reserved_places.may_use(actor, row, located)]
@@ -134,7 +134,7 @@ def _release_reserved(write: Write, place_id: str) -> None:
 
 
 def release_for_operator(by: str, rows: Iterable[ReservedPlace]) -> list[ReservedPlace]:
-    """Release the rows whose catalog is dropped, and return them; in an existing catalog, its owner decides."""
+    """Release the rows whose catalog is dropped, and return them; in an existing catalog only its owner may."""
     released = [row for row in rows if by_id(row.of_catalog) is None]
     with transaction.atomic():
         for row in released:

@@ -1,4 +1,4 @@
-"""Make the provider of a stored catalog, with its secrets opened."""
+"""Create the provider of a stored catalog, with its secrets decrypted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from providers.registry import provider_for
 
 
 def provider_of(row: Catalog) -> Provider:
-    """The provider of a catalog's row; one more statement if it has secrets."""
+    """The provider of a catalog row; one more statement if it has secrets."""
     has_secrets = MASK in row.properties.values()
     return provider_for(row.provider, row.pk, vault.properties_of(row.pk) if has_secrets else row.properties)
 
@@ -34,17 +34,17 @@ def provider_at(located: Located) -> Provider:
 
 
 def files_of(located: Located) -> MetadataFiles:
-    """The metadata files of a catalog with managed tables. Raises Unsupported for another."""
+    """The metadata files of a catalog with managed tables. Raises Unsupported for other catalogs."""
     return provider_at(located).files
 
 
 def files_in(row: Catalog) -> MetadataFiles:
-    """As `files_of`, for a catalog's row; one statement if it has secrets."""
+    """As `files_of`, for a catalog row; one statement if it has secrets."""
     return provider_of(row).files
 
 
 def provider_with_locations(catalog_id: int, provider: str, properties: Mapping[str, str]) -> Provider:
-    """A catalog's provider whose `locations` work; secrets are opened only if a location is one of them."""
+    """A catalog's provider whose `locations` work; decrypts secrets only if a location is among them."""
     made = provider_for(provider, catalog_id, properties)
     try:
         made.locations()

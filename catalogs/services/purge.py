@@ -28,7 +28,7 @@ PURGE = "table.purge"
 
 
 def purge_of(actor: Actor, table: Located, uuid: UUID, places: Sequence[ReservedPlace]) -> dict[str, Any]:
-    """The message of a purge: the table's metadata file and its places, present and former."""
+    """The outbox message of a purge: the table's metadata file and its places, current and former."""
     return {
         "catalog_id": table.catalog.id,
         "metadata_location": table.metadata_location,
@@ -40,11 +40,11 @@ def purge_of(actor: Actor, table: Located, uuid: UUID, places: Sequence[Reserved
 
 
 def purge_table(payload: dict[str, Any]) -> int:
-    """Delete the files of a dropped table; how many. Safe to run again.
+    """Delete the files of a dropped table, and return their number. Idempotent.
 
-    A table that was registered again keeps its files. Its reservations are deleted once no file of its own is left.
-    Raises NotHere if this process cannot reach the files' folder or open the catalog's secrets, ProviderUnavailable if
-    no process can reach the bucket.
+    A table that was registered again keeps its files. Reservations are deleted once none of the table's files is left.
+    Raises NotHere if this process cannot reach the files' folder or decrypt the catalog's secrets, ProviderUnavailable
+    if no process can reach the bucket.
     """
     catalog = Catalog.objects.filter(pk=payload["catalog_id"]).first()
     if catalog is None or Table.objects.filter(uuid=payload["table_uuid"]).exists():
@@ -52,7 +52,7 @@ def purge_table(payload: dict[str, Any]) -> int:
     if reason := vault.lacks_key_of(catalog.pk):
         raise NotHere(reason)
     own_files = files_in(catalog)
-    own, reservations = payload.get("places"), payload.get("reserved") or []  # an older message has neither
+    own, reservations = payload.get("places"), payload.get("reserved") or []  # messages of older versions have neither
     shared_folders.require_here([payload["metadata_location"], *(own or [])], own_files.allowed)
     purged = own_files.purge(payload["metadata_location"], own, claims.of_others(own or [], reservations, catalog.pk))
     if "table" in payload:
@@ -61,7 +61,7 @@ def purge_table(payload: dict[str, Any]) -> int:
 
 
 def _note_purge(table: dict[str, Any], purged: Purged, reservations: Sequence[int]) -> None:
-    """Record the purge and its counts, and delete the table's reservations if it left none of the table's files."""
+    """Record the purge with its counts, and delete the table's reservations if none of its files is left."""
     log.info("Purged %s: %s", dotted(table["full_name"]), purged)
     by = Actor(NOBODY, table["by"], snapshot.latest())
     with transaction.atomic():

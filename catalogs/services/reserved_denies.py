@@ -1,6 +1,6 @@
-"""The DENYs that were in force on what was dropped without purge: they stay with its reserved places.
+"""Retained DENYs: those in force on an object dropped without purge stay with its reserved places.
 
-Whoever uses or releases such a place must be able to lift each that the new object would not have. Source:
+To use or release such a place, a caller must be allowed to lift each DENY that the new object would not have. Source:
 docs/authorization.md, rule 13.
 """
 
@@ -25,11 +25,11 @@ from metalake.lineage import Located
 from metalake.models import below
 from metalake.privileges import Effect
 
-Denies = dict[int, list[dict[str, Any]]]  # by the object that carries them
+Denies = dict[int, list[dict[str, Any]]]  # by the object that they are placed on
 
 
 def denies_at(target: Located, now: datetime) -> Denies:
-    """The DENYs on an object that is about to be dropped, on all above it and on all below it."""
+    """The DENYs on an object that is about to be dropped, its ancestors and its descendants."""
     rows = Grant.objects.filter(unended(now), effect=Effect.DENY.value)
     fields = ("content_object_id", "group__role", "permission__codename", "ends_at")
     granted = list(rows.filter(content_object_id__in=[node.id for node in target.nodes]).values_list(*fields))
@@ -43,7 +43,7 @@ def denies_at(target: Located, now: datetime) -> Denies:
 
 
 def on_lineage(denies: Denies, lineage: str) -> dict[str, Any] | None:
-    """What a reservation keeps of the DENYs that were in force on an object of this lineage; None for none."""
+    """The DENYs in force on an object of this lineage, as its reservation stores them; None if there are none."""
     *above, own = (int(part) for part in lineage[1:].split("/"))
     ids = [*above, own] if own in denies else above
     entries = [entry for id in ids for entry in denies.get(id, ())]
@@ -51,11 +51,11 @@ def on_lineage(denies: Denies, lineage: str) -> dict[str, Any] | None:
 
 
 def require_lift(actor: Actor, rows: Iterable[ReservedPlace], home: Located | None, act: str, kind: str) -> None:
-    """Raise Forbidden if an object at `home` would shed a DENY of these places that the actor may not lift.
+    """Raise Forbidden if an object at `home` would bypass a DENY of these places that the actor may not lift.
 
-    `home` is None for a place that is released: the next object may lie anywhere.
+    `home` is None to release a place: the next object may be anywhere.
     """
-    distinct = {_answer_depends_on(row): row for row in rows if row.denied}  # rows of one drop are nearly all alike
+    distinct = {_answer_depends_on(row): row for row in rows if row.denied}  # rows of one drop are mostly alike
     for row in distinct.values():
         if _sheds(actor, row, row.denied or {}, home):
             raise Forbidden(f"{act} would shed a DENY that {actor.name} may not lift.", kind=kind)
@@ -67,9 +67,9 @@ def _answer_depends_on(row: ReservedPlace) -> tuple[Any, ...]:
 
 
 def require_lift_on(actor: Actor, catalog: Located, act: str) -> None:
-    """Raise Forbidden if an outside catalog carries a DENY that the actor may not lift.
+    """Raise Forbidden if an outside catalog has a DENY that the actor may not lift.
 
-    For what would show its system anew without that DENY: places of a system are often not known, so none are reserved.
+    For acts that would expose its system without that DENY: its places are often unknown, so none are reserved.
     """
     if not (offers_of(catalog) and store_for(catalog, Kind.CATALOG).is_mirrored) or may_lift(actor, catalog):
         return
@@ -90,7 +90,7 @@ def _sheds(actor: Actor, row: ReservedPlace, denied: Mapping[str, Any], home: Lo
 
 
 def _unlifted(actor: Actor, denies: list[dict[str, Any]], stand: Mapping[int, Located]) -> list[dict[str, Any]]:
-    """The kept DENYs that have not ended and were not lifted meanwhile, with their role or from what still stands."""
+    """The retained DENYs that have not ended, nor been lifted from an object that still exists, nor lost their role."""
     roles = {each["role"] for each in denies}
     named = set(Role.objects.filter(pk__in=roles).values_list("pk", flat=True))
     grants = Grant.objects.filter(unended(actor.moment), effect=Effect.DENY.value, content_object_id__in=stand)
@@ -108,7 +108,7 @@ def _unlifted(actor: Actor, denies: list[dict[str, Any]], stand: Mapping[int, Lo
 
 
 def _may_lift(actor: Actor, row: ReservedPlace, lineage: list[int], on: int, stand: Mapping[int, Located]) -> bool:
-    """Whether the actor may lift it as before the drop, at the nearest that still stands above what carried it."""
+    """Whether the actor may lift it as before the drop, on the object or its nearest ancestor that still exists."""
     if on in stand:
         return may_lift(actor, stand[on])
     depth = lineage.index(on)
@@ -118,7 +118,7 @@ def _may_lift(actor: Actor, row: ReservedPlace, lineage: list[int], on: int, sta
 
 
 def _freed(actor: Actor, row: ReservedPlace, home: Located, stand: Mapping[int, Located]) -> set[int]:
-    """The roles of those who would own the new object, and did not own the old one: ownership frees from DENY."""
+    """The roles of those who would own the new object but did not own the old one: owners are exempt from DENY."""
     former = {party_of(each.nodes[-1]) for each in stand.values()} | {(row.catalog_user_id, row.catalog_group_id)}
     roles: set[int] = set()
     if actor.id != row.owner_user_id and not any(is_party(actor, party) for party in former):

@@ -163,7 +163,7 @@ def keep_outside(target: Located, *, with_managed: bool = False) -> None:
 def _store_again(catalog_id: int, rows: list[ReservedPlace]) -> None:
     """Store reservations, replacing the catalog's former ones of the same places.
 
-    One with other DENYs stays, until somebody who may lift these releases it.
+    One with other DENYs stays until a caller who may lift them releases it.
     """
     denied_at = {row.location: row.denied for row in rows}
     former = ReservedPlace.objects.filter(of_catalog=catalog_id, location__in=denied_at)
@@ -182,13 +182,13 @@ def _left_at(definition: dict[str, Any], with_managed: bool) -> str | None:
     try:
         return locations.canonical(place)
     except Invalid:
-        return None  # malformed, so no new table can name it either
+        return None  # malformed, so no new table can use it either
 
 
 def overlaps(places: Collection[str]) -> Q:
-    """Rows whose `location` is one of these places, or contains one, or lies in one.
+    """Rows whose `location` overlaps one of these places: equals, contains or is inside it.
 
-    Local places are compared with symbolic links followed, too: a link in one table's place may lead into another's.
+    Local places are also compared with symbolic links resolved: a link in one table's place may lead into another's.
     """
     condition = Q(pk__in=[])
     for around, (after, before) in spans(places):
@@ -197,19 +197,19 @@ def overlaps(places: Collection[str]) -> Q:
 
 
 def spans(places: Collection[str]) -> list[tuple[list[str], tuple[str, str]]]:
-    """For each place, and each that it leads to: itself and what contains it, and the span of what lies in it."""
+    """For each place, and what its links resolve to: itself with its ancestors, and the range of all below it."""
     every = dict.fromkeys([*places, *_real_places(places)])
     return [(up_to(place), (f"{place}/", f"{place}0")) for place in every]
 
 
 def _real_places(places: Iterable[str]) -> Iterator[str]:
     for place in places:
-        with suppress(Invalid):  # a malformed place equals no other
+        with suppress(Invalid):  # a malformed place overlaps no other
             yield locations.canonical(locations.real_path(place))
 
 
 def up_to(place: str) -> list[str]:
-    """The place and all places that contain it, outermost first."""
+    """The place and its ancestors, outermost first."""
     levels = place.split("/")
     return ["/".join(levels[:depth]) for depth in range(3, len(levels) + 1)]
 
@@ -217,10 +217,10 @@ def up_to(place: str) -> list[str]:
 def take(
     actor: Actor, places: Collection[str], kind: Kind, home: Located, words: storage_identity.Words = None
 ) -> None:
-    """Use places for a new table or catalog, and delete the reservations in them.
+    """Use places for a new table or catalog, and delete the reservations inside them.
 
-    A table is compared with reservations of tables and the like, a catalog with all except its own. `home` is what it
-    will lie in, or itself if it is there or a catalog; `words` are the storages of a catalog that is not stored yet.
+    A table or view is checked against reservations of tables and views, a catalog against all except its own. `home` is
+    the container, or the object itself if it exists or is a catalog; `words` are the storages of an unsaved catalog.
     Raises OfOthers, and Forbidden if a DENY retained with a place would be bypassed.
     """
     catalog_id = home.catalog.id
@@ -235,14 +235,14 @@ def take(
 
 
 def require_open(actor: Actor, places: Collection[str], home: Located) -> None:
-    """Raise Forbidden as `take` does for a table; nothing changes."""
+    """Raise Forbidden as `take` does for a table; changes nothing."""
     _require(actor, list(inside(places, home.catalog.id)), places, Kind.TABLE, home)
 
 
 def _meeting(
     rows: QuerySet[ReservedPlace], catalog_id: int, words: storage_identity.Words = None
 ) -> Iterator[ReservedPlace]:
-    """Those that concern a catalog: its own, and others' that their catalog had named, in the same storage."""
+    """Those that apply to a catalog: its own, and others' in the same storage that their catalog had named."""
     for row in rows.filter(Q(is_named=True) | Q(of_catalog=catalog_id)):
         if row.of_catalog != catalog_id and not locations.is_local(row.location):
             words = storage_identity.of_catalog(catalog_id) if words is None else words
@@ -252,7 +252,7 @@ def _meeting(
 
 
 def inside(places: Collection[str], catalog_id: int) -> Iterator[ReservedPlace]:
-    """Reservations of tables and the like that concern the catalog and overlap one of these places."""
+    """Reservations of tables and views that apply to the catalog and overlap one of these places."""
     return _meeting(ReservedPlace.objects.filter(overlaps(places)).exclude(kind=Kind.CATALOG), catalog_id)
 
 
@@ -268,16 +268,16 @@ def _require(actor: Actor, rows: Sequence[ReservedPlace], places: Collection[str
 
 
 def is_left_to(actor: Actor, place: str, catalog_id: int) -> bool:
-    """Whether a place of the catalog lies in one that is reserved for the actor as the former owner."""
+    """Whether a place of the catalog is inside one reserved for the actor as the former owner."""
     mine = Q(owner_user_id=actor.id) | Q(owner_group_id__in=actor.groups)
     left = ReservedPlace.objects.filter(mine, location__in=up_to(locations.canonical(place)))
     return any(_meeting(left.exclude(kind=Kind.CATALOG), catalog_id))
 
 
 def is_anothers(place: str, catalog: Catalog) -> bool:
-    """Whether a place that only the catalog's system names is reserved, of another catalog, and not for its owner.
+    """Whether a place that only the catalog's system names is reserved by another catalog, for others than its owner.
 
-    Its owner, not the caller: the entry would open the place to everyone who may load it.
+    Its owner, not the caller: the entry would expose the place to everyone who may load it.
     """
     rows = ReservedPlace.objects.filter(overlaps([place])).exclude(of_catalog=catalog.pk)
     mine = {party_of(catalog)}
@@ -287,7 +287,7 @@ def is_anothers(place: str, catalog: Catalog) -> bool:
 
 
 def _may_use(row: ReservedPlace) -> set[Party]:
-    """The former owner, and the owners of what is still there above, or the former one of its dropped catalog."""
+    """The former owner, the owners of the existing catalog and metalake, and the former one of a dropped catalog."""
     catalog = by_id(row.of_catalog)
     above = catalog or by_id(row.of_metalake)
     former = set() if catalog else {(row.catalog_user_id, row.catalog_group_id)}
@@ -296,7 +296,7 @@ def _may_use(row: ReservedPlace) -> set[Party]:
 
 
 def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) -> bool:
-    """Whether the actor is the former owner, or owns the catalog or metalake; owned it, if the catalog is dropped."""
+    """Whether the actor is the former owner, or owns the metalake or catalog, or owned the dropped catalog."""
     if is_party(actor, party_of(row)):
         return True
     above = catalog or by_id(row.of_catalog)
@@ -309,7 +309,7 @@ def may_use(actor: Actor, row: ReservedPlace, catalog: Located | None = None) ->
 
 
 def hand_over(metalake_id: int, was: Party, to: Party) -> None:
-    """Give the reservations of a party that leaves a metalake to the party that gets its objects."""
+    """Transfer the reservations of a party that leaves a metalake to the new owner of its objects."""
     mine = ReservedPlace.objects.filter(of_metalake=metalake_id)
     user_id, group_id = was
     by_owner = mine.filter(owner_user_id=user_id) if user_id else mine.filter(owner_group_id=group_id)
@@ -319,5 +319,5 @@ def hand_over(metalake_id: int, was: Party, to: Party) -> None:
 
 
 def belong_to(group_id: int) -> bool:
-    """Whether something is reserved for a group."""
+    """Whether any place is reserved for a group."""
     return ReservedPlace.objects.filter(Q(owner_group_id=group_id) | Q(catalog_group_id=group_id)).exists()

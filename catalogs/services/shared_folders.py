@@ -1,7 +1,7 @@
-"""Check that a local folder is the one that the store's tables lie in, not another one with the same path.
+"""Check that a local folder is the one with the store's tables, not another one at the same path.
 
-A folder shared by all nodes has a file with a random id, which the store knows too. A home that is not shared, a mount
-that failed or a folder of another setting lack it; a table's file that is missing there may still exist elsewhere.
+A folder shared by all nodes contains a marker file with a random id, which the database records too. An unshared home,
+a failed mount or a misconfigured folder lacks it; a table's file that is missing there may still exist elsewhere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHARED = "folder "  # followed by its path
 
 
 def roots() -> list[str]:
-    """The folders below which this process may delete, as its settings name them."""
+    """The folders below which this process may delete, from its settings."""
     home = str(settings.METALAKE_HOME)
     own = own_warehouse()
     named = [*([own] if is_local(own) else []), f"{home}/warehouse", home, *settings.METALAKE_FILE_LOCATIONS]
@@ -39,16 +39,16 @@ def roots() -> list[str]:
 
 
 def root_of(place: str) -> str | None:
-    """The innermost of the `roots` that contains a local place, links followed; None if none does."""
+    """The innermost of `roots` that contains a local place, with links resolved; None if none does."""
     real = real_path(place)
     holding = [root for root in roots() if is_under(real, real_path(root))]
     return max(holding, key=lambda root: len(real_path(root)), default=None)
 
 
 def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
-    """Raise NotHere unless a table's local places lie in folders that the store knows.
+    """Raise NotHere unless a table's local places are in recorded folders.
 
-    The catalog's folders around them must exist too: we never remove one, so a missing one means a missing mount.
+    The catalog's folders around them must exist too: the server never removes one, so a missing one is not mounted.
     """
     folders = list(_local(of_catalog))
     for place in _local(places):
@@ -69,11 +69,11 @@ def require_here(places: Iterable[str], of_catalog: Iterable[str]) -> None:
 
 
 def _why_unrecognised(root: str, known: str | None) -> str:
-    """Why a folder is not the one that the store knows; "" if it is."""
+    """Why a folder is not the recorded one; "" if it is."""
     if not os.path.isdir(real_path(root)):
         return f"The folder {root} is not there: is its file system mounted?"
     marker = _marker(root)
-    if known is None:  # under this path; another node may know it under another one
+    if known is None:  # at this path; another node may mount it elsewhere
         known = marker if marker and Shared.objects.filter(name__startswith=SHARED, value=marker).exists() else None
     if known is None:
         return f"The folder {root} is not known to the store: start a server that reaches it"
@@ -89,7 +89,7 @@ def _why_unrecognised(root: str, known: str | None) -> str:
 
 
 def mark(file: str) -> None:
-    """Record the folder of a table's file in the store, unless it is known, if the file exists there."""
+    """Record the folder of a table's file, unless it is recorded already or the file does not exist."""
     for place in _local([file]):
         root = root_of(place)
         if root and shared_settings.known(SHARED + root) is None and os.path.exists(real_path(place)):
@@ -97,7 +97,7 @@ def mark(file: str) -> None:
 
 
 def mark_used() -> None:
-    """Record each folder that has catalogs' files in the store; called at the start of a server."""
+    """Record each folder that has files of catalogs; called at server startup."""
     for root, catalogs in _used().items():
         if shared_settings.known(SHARED + root) is None and _holds_their_files(catalogs):
             _mark(root)
@@ -121,7 +121,7 @@ def _local(places: Iterable[str]) -> Iterator[str]:
 
 
 def _holds_their_files(catalogs: Iterable[Catalog]) -> bool:
-    """Whether a table's file exists in it, or there are no tables: an empty mount point must not be recorded."""
+    """Whether a table's file exists, or there are no tables: an empty mount point must not be recorded."""
     newest = [Table.objects.filter(below(row.lineage)).order_by("-pk").first() for row in catalogs]
     files = [row.metadata_location for row in newest if row and is_local(row.metadata_location)]
     return not files or any(os.path.exists(real_path(file)) for file in files)
@@ -145,7 +145,7 @@ def _marker(root: str) -> str | None:
 
 
 def _write_marker(root: str) -> str:
-    """Write the marker file unless it exists; of two processes, on any machines, both use the first one's marker."""
+    """Write the marker file unless it exists; of concurrent processes, on any machine, the first wins."""
     path = os.path.join(real_path(root), MARKER)
     draft = f"{path}.{token_hex(4)}"
     with open(draft, "x") as file:
@@ -159,7 +159,7 @@ def _write_marker(root: str) -> str:
     except OSError as failure:
         if failure.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        os.rename(draft, path)  # a file system without links
+        os.rename(draft, path)  # no hard links on this file system
         return _marker(root) or ""
     finally:
         if os.path.exists(draft):

@@ -1,6 +1,6 @@
-"""In which storages catalogs lie: a bucket's name is another place in each storage (docs/decisions/places.md).
+"""The storage endpoints of catalogs: bucket names are unique only within one (docs/decisions/places.md).
 
-A storage is known by words such as `s3://host:port`; AWS's and Google's own have none.
+A storage is identified by words such as `s3://host:port`; AWS's and Google's own have none.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from catalogs.models import Catalog
 from metalake.errors import Invalid
 from providers.network.storage import storages_named
 
-Words = Collection[str] | None  # None: not known
+Words = Collection[str] | None  # None: unknown
 
 
 def of(row: Catalog) -> Words:
-    """The words of a catalog: those of its registration or, for one of before, those in its properties."""
+    """The words of a catalog, as of its registration or, for older rows, from its properties."""
     return of_properties(row.properties) if row.storages is None else row.storages
 
 
@@ -27,13 +27,13 @@ def of_properties(properties: Mapping[str, str]) -> Words:
 
 
 def of_catalog(catalog_id: int) -> Words:
-    """The same, by id; not known for a catalog that is dropped."""
+    """As `of`, by id; None for a dropped catalog."""
     row = Catalog.objects.filter(pk=catalog_id).first()
     return of(row) if row else None
 
 
 def may_be_same(place: str, mine: Words, theirs: Words) -> bool:
-    """Whether a canonical place may be in one storage for both; in doubt it is."""
+    """Whether a canonical place may be in the same storage for both; True when in doubt."""
     if mine is None or theirs is None:
         return True
     scheme = f"{place.partition('://')[0]}://"

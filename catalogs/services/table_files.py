@@ -1,4 +1,4 @@
-"""The metadata files of a managed table or view: which belong to its history, and which this server wrote for it."""
+"""The metadata files of a managed table or view: which are in its history, and which this server wrote."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ PARSERS: dict[Kind, Callable[[bytes], Json]] = {
     Kind.VIEW: parse_view_metadata,
 }
 CHANGES = {Kind.TABLE: ("table.committed",), Kind.VIEW: ("view.replaced", "view.altered")}
-"""The events of the audit that name a new metadata file."""
+"""The audit events with a new metadata file."""
 
 
 def pointer_models() -> dict[Kind, type[Tabular]]:
-    """The models of the objects whose rows point to a metadata file."""
+    """The models whose rows point to a metadata file."""
     return {Kind(model.row_kind or ""): model for model in Tabular.__subclasses__()}
 
 
 class TableFiles:
-    """The pointer, metadata and audit of one table or view. Raises MetalakeError if its metadata cannot be read."""
+    """The pointer, metadata and audit of a table or view. Raises MetalakeError if its metadata cannot be read."""
 
     def __init__(self, located: Located, own_files: MetadataFiles) -> None:
         self.kind, self.files = located.kind, own_files
@@ -43,26 +43,26 @@ class TableFiles:
         self.audit = AuditEntry.objects.filter(object_id=located.id)
 
     def names(self, path: str) -> bool:
-        """Whether the pointer, the log or an audited commit names a file, so that it is part of the table's past."""
+        """Whether the pointer, the metadata log or an audited commit references a file."""
         name = os.path.basename(path)
-        is_first = name.startswith("00000-")  # the audit does not name the first file
+        is_first = name.startswith("00000-")  # which the audit lacks
         if is_first or name == os.path.basename(self.pointer) or name in logged_names(self.metadata):
             return True
         is_wanted = str((self.metadata.get("properties") or {}).get(DELETES_OLD, "")).lower() != "true"
         return is_wanted and name in self._committed
 
     def is_written_here(self, path: str) -> bool:
-        """Whether this server wrote a file for the object; for a registered one, only files after a commit here."""
+        """Whether this server wrote a file for the object; of a registered one, only files since a commit here."""
         try:
             locations.normalise(path)
         except Invalid:
-            return False  # the server never writes to such a place
+            return False  # the server never writes there
         try:
             metadata = orjson.loads(files.read_metadata(self.files.io, path))
         except (NotFound, TooLarge):
             return False
         except (Invalid, orjson.JSONDecodeError):
-            return self._was_made_here  # an incomplete file; registered tables bring complete ones only
+            return self._was_made_here  # incomplete; registered tables bring complete files only
         if not isinstance(metadata, dict) or uuid_in(metadata, self.kind) != uuid_in(self.metadata, self.kind):
             return False
         follows = [entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()][-1:]
@@ -79,12 +79,12 @@ class TableFiles:
 
 
 def uuid_in(metadata: Json, kind: Kind) -> str:
-    """The uuid of a table or view by its metadata."""
+    """The uuid of a table or view in its metadata."""
     return str(metadata.get(f"{kind}-uuid")).lower()
 
 
 def metadata_at(own_files: MetadataFiles, location: str, kind: Kind) -> Json:
-    """The metadata in a file, read from the storage and not from memory."""
+    """The metadata in a file, read from storage, not from the cache."""
     return PARSERS[kind](files.read_metadata(own_files.io, location))
 
 

@@ -1,7 +1,7 @@
-"""Find and remove what killed processes leave on this machine's disks: unnamed metadata files and empty folders.
+"""Find and remove orphans that killed processes leave on local disks: metadata files and empty folders.
 
-A file is removed only if all of this is true: it lies in a place of a managed table or view, without links on the way;
-its name and content show that this server wrote it for that object; no pointer, log or commit names it; it is a day
+A file is removed only if all of this is true: it is in a place of a managed table or view, reached without links; its
+name and content show that this server wrote it for that object; no pointer, log or commit references it; it is a day
 old. All is checked again with the object's row locked, and a commit checks under the same lock that its file still
 exists (`managed.pointers.move_pointer`).
 """
@@ -39,7 +39,7 @@ MADE_FOR_A_TABLE = frozenset({"data", "metadata"})
 
 @dataclass(frozen=True)
 class Orphan:
-    """A metadata file; `size` in bytes, `age` in seconds."""
+    """An orphaned metadata file; `size` in bytes, `age` in seconds."""
 
     path: str
     size: int
@@ -52,7 +52,7 @@ class Orphan:
 
 @dataclass(frozen=True)
 class EmptyFolder:
-    """An empty folder of a table that was never made or was dropped; `age` in seconds is that of its newest entry."""
+    """An empty folder of a table that was dropped or never created; `age` in seconds, of its newest entry."""
 
     path: str
     age: float
@@ -62,7 +62,7 @@ class EmptyFolder:
 
 @dataclass(frozen=True)
 class Unsearched:
-    """What was not searched completely, and why."""
+    """What was not fully searched, and why."""
 
     what: str
     why: str
@@ -72,7 +72,7 @@ Finding = Orphan | EmptyFolder | Unsearched
 
 
 def now() -> float:
-    """The earlier one of the store's clock and this machine's, so that no file seems older than it is."""
+    """The earlier of the database's and this machine's clock, so that no file seems older than it is."""
     here = time.time()
     if connection.vendor != "postgresql":
         return here
@@ -89,7 +89,7 @@ OPERATOR = _Operator()
 
 
 class Vacuum:
-    """One search of the managed tables' places on this machine's disks; findings are at least `age` seconds old."""
+    """A search of the managed tables' places on local disks; findings are at least `age` seconds old."""
 
     def __init__(self, age: float = DAY) -> None:
         self.age = max(age, DAY)
@@ -106,9 +106,9 @@ class Vacuum:
                 yield from self._beside_tables(row, provider.files)
 
     def remove(self, finding: Orphan | EmptyFolder) -> bool:
-        """Check a finding once more and remove it; False if anything has changed.
+        """Check a finding again and remove it; False if anything has changed.
 
-        Raises OSError, MetalakeError if the table cannot be read, OperationalError if others lock it for long.
+        Raises OSError, MetalakeError if the table cannot be read, OperationalError on a lock timeout.
         """
         return self._remove_file(finding) if isinstance(finding, Orphan) else self._remove_folder(finding)
 
@@ -164,7 +164,7 @@ class Vacuum:
 
     @cached_property
     def _outside(self) -> list[str]:
-        """The places of catalogs with outside tables."""
+        """The locations of catalogs with outside tables."""
         places: list[str] = []
         for row in Catalog.objects.all():
             with suppress(MetalakeError):
@@ -175,8 +175,8 @@ class Vacuum:
 
     @cached_property
     def _named_anywhere(self) -> set[str]:
-        """Names of files that any pointer or log names; unreadable logs are left out, for they matter only to their
-        own tables, which are not searched then.
+        """Names of files in any pointer or log; unreadable logs are skipped, as they matter only to their own tables,
+        which are not searched then.
         """
         named: set[str] = set()
         for row in Catalog.objects.all():
@@ -188,7 +188,7 @@ class Vacuum:
         return named
 
     def _remove_file(self, orphan: Orphan) -> bool:
-        """Delete the file in a transaction that locks its table or view; False if it is no orphan any more."""
+        """Delete the file in a transaction that locks its table or view; False if it is no longer an orphan."""
         with transaction.atomic():
             rows = pointer_models()[orphan.kind]._default_manager.filter(pk=orphan.object_id)
             locked = list(rows.select_for_update().values_list("metadata_location"))
@@ -214,7 +214,7 @@ class Vacuum:
             return True
 
     def _unlink(self, path: str) -> bool:
-        """Delete a file through its folder's handle, so that a link put in its path meanwhile is not followed."""
+        """Delete a file relative to its folder's descriptor, so that a link swapped into its path is not followed."""
         folder, name = os.path.split(path)
         if os.path.realpath(folder) != folder:
             return False
@@ -242,7 +242,7 @@ class Vacuum:
                     yield EmptyFolder(path, age, row.pk, row.name)
 
     def _folders_in_use(self) -> set[str]:
-        """Folders that are claimed, reserved or of outside catalogs; they are not searched for empty folders."""
+        """Folders that are claimed, reserved or of outside catalogs; not searched for empty ones."""
         named = [
             *LocationClaim.objects.values_list("location", flat=True),
             *ReservedPlace.objects.filter(is_named=True).values_list("location", flat=True),
@@ -287,12 +287,12 @@ def _name(located: Located) -> str:
 
 
 def _path(place: str) -> str:
-    """The path of a local place, without following links."""
+    """The path of a local place, links not resolved."""
     return locations.normalise(place).removeprefix("file://")
 
 
 def _lies_straight(place: str, folder: str) -> bool:
-    """Whether a place lies in a folder, with no symbolic link between them."""
+    """Whether a place is in a folder, with no symbolic link in between."""
     if not locations.is_local(folder) or not locations.is_under(place, folder):
         return False
     steps = locations.steps_below(place, folder)
@@ -300,7 +300,7 @@ def _lies_straight(place: str, folder: str) -> bool:
 
 
 def _written_here(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder whose names have the form of ours; links are neither followed nor returned."""
+    """The files below a folder that are named like this server's; links are neither followed nor returned."""
     for above, _, names in os.walk(os.path.realpath(folder)):
         for name in filter(metadata_json.WRITTEN.fullmatch, names):
             path = os.path.join(above, name)
@@ -311,7 +311,7 @@ def _written_here(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _empty(root: str, in_use: Collection[str]) -> Iterator[tuple[str, float]]:
-    """The folders in a root, or the root itself, that contain only empty `data` and `metadata` folders; with ages."""
+    """The folders in a root, or the root itself, that contain only empty `data` and `metadata` folders, with ages."""
     for above, folders, names in os.walk(root):
         if above in in_use:
             folders.clear()

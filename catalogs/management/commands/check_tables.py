@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from catalogs.models import Catalog
 from catalogs.services.file_check import check_tables, full_name, managed_catalogs
 
-EVERY = 1_000  # tables between two lines of progress
-SHOWN = 100  # tables of a catalog that are named
+EVERY = 1_000  # tables per progress line
+SHOWN = 100  # broken tables listed per catalog
 
 
 class Command(BaseCommand):

@@ -1,4 +1,4 @@
-"""`manage.py rotate_secrets`: a new master key for the secrets of all catalogs, while the servers go on."""
+"""`manage.py rotate_secrets`: rotate the master key of all catalogs' secrets, online."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py vacuum`: list files that killed processes left on this machine's disks, or remove them with --delete."""
+"""`manage.py vacuum`: list orphans that killed processes left on local disks, or remove them with --delete."""
 
 from __future__ import annotations
 
