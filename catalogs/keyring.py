@@ -134,12 +134,12 @@ def _parsed(text: str) -> dict[str, MasterKey]:
         except ValueError:
             key = b""
         if not KEY_ID.fullmatch(key_id) or len(key) != KEY_BYTES:
-            raise _unusable(f"is wrong in line {number}: it takes an id and {KEY_BYTES} bytes in base64")
+            raise _unusable(f"is invalid in line {number}: expected an id and {KEY_BYTES} bytes in base64")
         if key_id in ring:
-            raise _unusable(f"is wrong in line {number}: the id {key_id} stands in it twice")
+            raise _unusable(f"is invalid in line {number}: duplicate id {key_id}")
         ring[key_id] = MasterKey(key_id, key)
     if not ring:
-        raise _unusable("holds no key")
+        raise _unusable("contains no key")
     return ring
 
 

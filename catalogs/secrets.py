@@ -100,7 +100,7 @@ def sends_mask_back(
         return False
     if key not in current or not (current[key] == MASK or is_secret(key, current[key], declared)):
         raise Invalid(
-            f"Property {key!r}: {MASK} stands for a secret that is kept as it is, and there is none; send its value.",
+            f"Property {key!r}: {MASK} stands for a secret that is already stored, but none is; send its value.",
             kind=kind,
         )
     return True

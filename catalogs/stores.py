@@ -202,7 +202,7 @@ def _store(storage: Storage, kind: Kind) -> Any:
     try:
         return _STORES[storage, kind]
     except KeyError:
-        raise Unsupported(f"Nothing keeps objects of kind {kind} in such catalogs.", kind=kind) from None
+        raise Unsupported(f"Catalogs of this type do not support objects of kind {kind}.", kind=kind) from None
 
 
 def storage_of(located: Located, kind: Kind) -> Storage:
@@ -229,7 +229,9 @@ def _storage(offers: Mapping[Kind, Offer], kind: Kind) -> Storage:
         return Storage.EXTERNAL if lies_outside(offers) else Storage.MANAGED
     if kind not in offers:
         offered = ", ".join(KINDS[each].plural for each in offers)
-        raise Unsupported(f"Such catalogs keep no {KINDS[kind].plural}; they offer {offered}.", kind=kind)
+        raise Unsupported(
+            f"Catalogs of this type do not support {KINDS[kind].plural}; they support {offered}.", kind=kind
+        )
     return offers[kind].storage
 
 

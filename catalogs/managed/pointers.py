@@ -140,7 +140,7 @@ class RowPointers(PointerStore[R, D]):
         place = files.allowed_place(location)
         places.require_ground(actor, home, ground, [place])
         if any(claims.overlapping([place], home.catalog.id)):
-            raise Invalid("The metadata file lies in a place of another table or view.", kind=self.kind)
+            raise Invalid("The metadata file is inside a location of another table or view.", kind=self.kind)
         reserved_places.require_open(actor, [place], home)
         content = files.read_foreign(location)
         metadata = self.parse(content)

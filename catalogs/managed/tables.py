@@ -96,7 +96,7 @@ class ManagedTables(TableStore):
 
     def partitions(self, record: TableRecord) -> PartitionStore:
         raise Unsupported(
-            "Iceberg tables have no partitions to manage: they are partitioned by expressions of their columns.",
+            "Iceberg tables have no partitions to manage: they are partitioned by transforms of their columns.",
             kind="partition",
         )
 

@@ -131,7 +131,7 @@ def require_settled(located: Located) -> None:
     for intent in awaited.order_by("created_at")[:1]:
         how = "waits for a decision on its catalog's page" if intent.state == Intent.State.STUCK else "is under way"
         if intent.ended_at:
-            how = "was taken back, and is looked for while it may still arrive (its catalog's page tells)"
+            how = "was rolled back, but may still take effect late (see its catalog's page)"
         raise InUse(
             f"{located.kind.capitalize()} {located.nodes[-1].name} is in use: {intent.verb.replace('_', ' ')} "
             f"{intent.full_name} {how}. Try again once it has ended.",

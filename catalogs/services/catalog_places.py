@@ -45,8 +45,8 @@ def claim(actor: Actor, row: Catalog, provider: Provider, system: System, before
     """
     mine = provider.locations()
     refusal = Invalid(
-        f"{', '.join(mine)} overlaps a location of another catalog, or one that is reserved: something was dropped "
-        "there and not purged. Who owned that may use or release it; where its catalog is gone an operator may.",
+        f"{', '.join(mine)} overlaps a location of another catalog, or one that is reserved for a dropped, unpurged "
+        "object, whose former owner may use or release it; if its catalog was dropped too, an operator may.",
         kind=Kind.CATALOG,
     )
     systems.lock_registrations()

@@ -144,20 +144,22 @@ def check_registration(
     _check_name(name)
     check_limits(properties)
     if type_ not in set(CatalogType):
-        raise Invalid(f"{type_!r} is no catalog type; known are {', '.join(CatalogType)}.", kind=Kind.CATALOG)
+        raise Invalid(f"{type_!r} is not a catalog type; known are {', '.join(CatalogType)}.", kind=Kind.CATALOG)
     provider = provider or CatalogType(type_).default_provider
     fits = provider in PROVIDERS and provider_class(provider).catalog_type == type_
     if not fits and not providers_of(type_):
         served = ", ".join(each for each in CatalogType if providers_of(each))
-        raise Unsupported(f"Catalogs of type {type_} are not served yet; {served} ones are.", kind=Kind.CATALOG)
+        raise Unsupported(f"Catalogs of type {type_} are not supported yet; supported: {served}.", kind=Kind.CATALOG)
     if not provider:
         listed = ", ".join(providers_of(type_))
-        raise Invalid(f"A {type_} catalog names its provider: {listed}.", kind=Kind.CATALOG)
+        raise Invalid(f"A {type_} catalog requires a provider: {listed}.", kind=Kind.CATALOG)
     require_unreserved(properties, Kind.CATALOG)
     require_values(properties, kind=Kind.CATALOG)
     chosen = provider_class(provider)
     if not fits:
-        raise Invalid(f"Catalogs of {provider} are {chosen.catalog_type} ones, not {type_}.", kind=Kind.CATALOG)
+        raise Invalid(
+            f"Catalogs of provider {provider} have type {chosen.catalog_type}, not {type_}.", kind=Kind.CATALOG
+        )
     chosen.check(properties)
     chosen.check_given(properties)
     return provider, chosen
@@ -305,7 +307,7 @@ def declared_secrets(provider: str) -> dict[str, bool]:
 def _check_name(name: str) -> None:
     check_strict(name, Kind.CATALOG)
     if name == TRIAL:
-        raise Invalid(f"{name!r} cannot be a catalog name: it is an action on the wire.", kind=Kind.CATALOG)
+        raise Invalid(f"{name!r} cannot be a catalog name: the API uses it as an action.", kind=Kind.CATALOG)
 
 
 def _check_new_name(row: Catalog) -> None:

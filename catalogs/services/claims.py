@@ -27,8 +27,8 @@ from providers.metadata_files import MetadataFiles
 
 MOST_FORMER = 16
 _TOO_MANY_FORMER = {
-    Kind.TABLE: "release one that holds none of its files any more: DELETE .../tables/{table}/places/{id} on the "
-    "native wire"
+    Kind.TABLE: "release one that contains none of its files any more: DELETE .../tables/{table}/places/{id} of the "
+    "native API"
 }
 
 
@@ -109,8 +109,8 @@ def move(actor: Actor, own_files: MetadataFiles, located: Located, places: list[
     mine.filter(location__in=set(left) - set(covered)).update(former_since=timezone.now())
     if mine.filter(former_since__isnull=False).count() > MOST_FORMER:
         raise Invalid(
-            f"{located.kind.capitalize()} {'.'.join(located.full_name)} had {MOST_FORMER} other places before, which "
-            f"are kept for it; {_TOO_MANY_FORMER.get(located.kind, 'choose one of those')}.",
+            f"{located.kind.capitalize()} {'.'.join(located.full_name)} has {MOST_FORMER} former locations, which "
+            f"stay reserved for it; {_TOO_MANY_FORMER.get(located.kind, 'choose one of those')}.",
             kind=located.kind,
         )
 
@@ -119,8 +119,8 @@ def require_giver(actor: Actor, located: Located, new: Collection[str]) -> None:
     """Raise Forbidden unless the actor may give a table or view places that are new to it: its owner, or one above."""
     if new and not policy.permits(actor, operations.OPERATIONS[f"move_{located.kind}"], located):
         raise Forbidden(
-            f"{actor.name} may not give {located.kind} {'.'.join(located.full_name)} another place, {min(new)!r:.200}: "
-            "that is for its owner, or the owner of anything above it.",
+            f"{actor.name} may not change the location of {located.kind} {'.'.join(located.full_name)} to "
+            f"{min(new)!r:.200}: only its owner or the owner of an object above it may.",
             kind=located.kind,
         )
 

@@ -45,7 +45,7 @@ def _require_unlike(home: Located, name: str, kind: Kind) -> None:
         return
     if fetch(_SCHEMAS.replace("{names}", ", ".join(["%s"] * len(physical))), [home.catalog.id, *physical]):
         raise Invalid(
-            f"The name {name!r} in {list(home.path.segments)} is taken by a schema that is spelled alike with dots: "
+            f"The name {name!r} in {list(home.path.segments)} collides with a schema when levels are joined with dots: "
             "choose another name.",
             kind=kind,
         )

@@ -69,11 +69,11 @@ def _made(actor: Actor, name: str, comment: str | None, properties: dict[str, st
 def require_maker(actor: Actor) -> None:
     """Raise Forbidden for an actor who may not create metalakes."""
     if not (actor.service_admin or policy.authorization_is_off()):
-        raise Forbidden(f"{actor.name} is no service administrator, and only they create metalakes.")
+        raise Forbidden(f"{actor.name} is not a service administrator; only they may create metalakes.")
     if User.objects.filter(pk=actor.id, guest_of__isnull=False).exists():
         raise Forbidden(
-            f"The password of {actor.name} was set by an invitation; a service administrator's is an operator's to set "
-            f"(manage.py set_password {actor.name})."
+            f"The password of {actor.name} was set by an invitation; that of a service administrator must be set by an "
+            f"operator (manage.py set_password {actor.name})."
         )
 
 

@@ -60,7 +60,7 @@ def require_changeable(row: Catalog, nested: bool) -> None:
         )
     if row.nested and not nested:
         if Schema.objects.filter(in_catalog_id=row.pk, parent__kind=Kind.SCHEMA).exists():
-            raise Invalid("The catalog cannot become flat: it has schemas inside schemas.", kind=Kind.CATALOG)
+            raise Invalid("The catalog cannot become flat: it has nested schemas.", kind=Kind.CATALOG)
         if conflicts := catalog_store_of(row).flattening_conflicts(row.pk):
             raise Invalid(f"{PROPERTY!r} cannot be switched off: {' '.join(conflicts[:SHOWN])}", kind=Kind.CATALOG)
 
@@ -74,7 +74,7 @@ def divided(catalog_id: int) -> list[str]:
 def divided_conflicts(names: Iterable[str]) -> list[str]:
     """One sentence for each name that the separator would split."""
     mark = configured_separator()
-    return [f"Schema {name} holds {mark!r}, which would divide it into levels." for name in sorted(names)]
+    return [f"Schema {name} contains {mark!r}, which would split it into levels." for name in sorted(names)]
 
 
 def check_separator_of_names() -> None:

@@ -45,8 +45,8 @@ def require_choice(actor: Actor, located: Located, before: Properties, after: Pr
     changed = [key for key in (LOCATION, OPENED) if before.get(key) != after.get(key)]
     if changed and not may_choose(actor, located):
         raise Forbidden(
-            f"{actor.name} may not choose where a schema lies: {' and '.join(changed)} are for the owner of catalog "
-            f"{located.catalog.name}, who may create the schema with them, or set them.",
+            f"{actor.name} may not choose a schema's location: only the owner of catalog {located.catalog.name} may "
+            f"set {' and '.join(changed)}, when creating the schema or later.",
             kind=Kind.SCHEMA,
         )
 
@@ -165,8 +165,8 @@ def require_ground(actor: Actor, schema: Located, ground: Ground, places: Iterab
         ):
             raise Forbidden(
                 f"{actor.name} may not choose {place!r:.200}: {_of_engine(ground, place)}a table of schema "
-                f"{schema.path.logical()} lies {ground}; any other place is for the owner of catalog "
-                f"{schema.catalog.name}, who may also open it for the schema by its property {OPENED}.",
+                f"{schema.path.logical()} must be {ground}; only the owner of catalog {schema.catalog.name} may choose "
+                f"another location, or allow it for the schema by its property {OPENED}.",
                 kind=Kind.TABLE,
             )
 
@@ -176,6 +176,6 @@ def _of_engine(ground: Ground, place: str) -> str:
     if not ground.is_among_schemas(place):
         return ""
     return (
-        "a schema below could have this folder. Leave the location out, or have the engine choose one of the table's "
-        "own (Trino: iceberg.unique-table-location=true); "
+        "this could be the folder of a nested schema. Leave the location out, or have the engine choose a unique one "
+        "(Trino: iceberg.unique-table-location=true); "
     )

@@ -260,8 +260,8 @@ def _require(actor: Actor, rows: Sequence[ReservedPlace], places: Collection[str
     for row in rows:
         if not may_use(actor, row):
             raise OfOthers(
-                f"{', '.join(places)} is reserved: something was dropped there and not purged. Who owned that, or its "
-                "catalog, may use the place or release it; where the catalog is gone an operator may.",
+                f"{', '.join(places)} is reserved for a dropped, unpurged object. Its former owner or the owner of its "
+                "catalog may use or release the location; if the catalog was dropped too, an operator may.",
                 kind=kind,
             )
     reserved_denies.require_lift(actor, rows, home, f"Using {', '.join(places)}", kind)

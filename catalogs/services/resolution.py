@@ -77,7 +77,7 @@ def discover(actor: Actor, addresses: Sequence[Address]) -> None:
                 look_outside(actor, address, nearest(address))
     # If nothing was met, another try would get no further: then the first name is refused, which was asked for.
     if is_over and top and locate_all(top, addresses).keys() & set(addresses):
-        message = "Not all outside objects of the request could be looked for in time. Send it again: it will go on."
+        message = "Not all outside objects of the request could be imported in time. Send it again to continue."
         raise ProviderBusy(message, kind=Kind.CATALOG)
 
 

@@ -58,9 +58,9 @@ def may_create(actor: Actor, catalog: Located, name: SchemaName) -> Chain:
 
 def _refusal(actor: Actor, level: HierarchicalSchema, twin: HierarchicalSchema, there: Located | None) -> Invalid:
     """The error for a twin; not AlreadyExists, which CREATE ... IF NOT EXISTS would take for this schema."""
-    says = f"The name {list(level.segments)} is taken by one that is spelled alike with dots"
+    says = f"The name {list(level.segments)} collides with another when levels are joined with dots"
     if there is not None and policy.sees(actor, there):
-        says = f"Schema {list(twin.segments)} is there, and engines that join levels with dots cannot tell "
+        says = f"Schema {list(twin.segments)} exists, and engines that join levels with dots cannot tell "
         says += f"{list(level.segments)} from it"
     return Invalid(f"{says}: choose another name.", kind=Kind.SCHEMA)
 
@@ -82,7 +82,7 @@ def require_reach(actor: Actor, catalog: Located) -> None:
 def check_cascade(located: Located, cascade: bool) -> None:
     """Raise Unsupported for a cascading drop in a nested catalog."""
     if cascade and located.nested:
-        raise Unsupported("Cascade is not supported: drop what the schema holds first.", kind=Kind.SCHEMA)
+        raise Unsupported("Cascade is not supported: drop the schema's contents first.", kind=Kind.SCHEMA)
 
 
 def folds_case(located: Located) -> bool:
@@ -111,7 +111,9 @@ def _check_flat(name: str) -> None:
     mark = configured_separator()
     if mark in name:
         if settings.METALAKE_SEPARATOR_POLICY is SeparatorPolicy.RESTRICTED:
-            raise Invalid(f"A schema name must not contain {mark!r}, which divides levels elsewhere.", kind=Kind.SCHEMA)
+            raise Invalid(
+                f"A schema name must not contain {mark!r}, the separator of nested schemas.", kind=Kind.SCHEMA
+            )
         name = name.replace(mark, "_")
     check_strict(name, Kind.SCHEMA)
 

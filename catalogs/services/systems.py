@@ -151,9 +151,9 @@ def require_alone(actor: Actor, catalog_id: int, metalake_id: int, system: Syste
         elif common <= system.shared:
             continue
         raise Forbidden(
-            "Another catalog leads to this system already, and owns what is found there. In its metalake its owner may "
-            "register a second one; for a catalog in another metalake the server's operator names the system in "
-            "METALAKE_SHARED_SYSTEMS.",
+            "Another catalog is already connected to this system, whose objects its owner owns. In its metalake that "
+            "owner may register a second one; for a catalog in another metalake the server's operator lists the system "
+            "in METALAKE_SHARED_SYSTEMS.",
             kind=Kind.CATALOG,
         )
 

@@ -135,8 +135,8 @@ def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bo
     check_new_name(address.leaf or "", Kind.TABLE)
     for name in OF_HIVE.intersection(draft.properties):
         raise Invalid(
-            f"Property {name} is what Spark makes of STORED AS or ROW FORMAT, which are of Hive's tables, and this "
-            "would be one of Iceberg: leave them out. The table property write.format.default says what its files are",
+            f"Property {name} is what Spark makes of STORED AS or ROW FORMAT, which are of Hive's tables, and this is "
+            "an Iceberg table: leave them out. The table property write.format.default sets its file format",
             kind=Kind.TABLE,
         )
     home = resolve_parent(actor, address)

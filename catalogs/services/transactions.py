@@ -47,9 +47,11 @@ def _check(commits: Sequence[TableCommit]) -> None:
     if not 1 <= len(commits) <= MOST_TABLES:
         raise Invalid(f"A transaction commits to 1 to {MOST_TABLES} tables, not to {len(commits)}.", kind=Kind.TABLE)
     if len({each.address for each in commits}) < len(commits):
-        raise Invalid("table-changes: a table is named twice; say all about it at once.", kind=Kind.TABLE)
+        raise Invalid("table-changes: a table is listed twice; merge its changes into one.", kind=Kind.TABLE)
     if any(one.get("type") == "assert-create" for each in commits for one in each.requirements):
-        raise Unsupported("A transaction makes no tables: make them first, then commit to them.", kind=Kind.TABLE)
+        raise Unsupported(
+            "A transaction cannot create tables: create them first, then commit to them.", kind=Kind.TABLE
+        )
 
 
 def _prepare_all(
@@ -72,7 +74,7 @@ def _prepared(actor: Actor, commit: TableCommit) -> tuple[TablePointers, Prepare
     pointers = store_for(table, Kind.TABLE).pointers
     if not pointers.commits_together:
         raise Unsupported(
-            f"Tables of catalog {table.catalog.name} are committed one at a time: another system has their pointers.",
+            f"Tables of catalog {table.catalog.name} are committed one at a time: another system keeps their pointers.",
             kind=Kind.TABLE,
         )
     change = table_change(commit.requirements, commit.updates)

@@ -93,13 +93,13 @@ def test_those_who_add_at_once_lose_none(ring: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "holds no key"),
-        ("# nothing\n", "holds no key"),
+        ("", "contains no key"),
+        ("# nothing\n", "contains no key"),
         (f"ok {KEY}\nshort c2hvcnQ=\n", "line 2"),
         ("sesame\n", "line 1"),
         (f"a/b {KEY}\n", "line 1"),
         (f"ok {KEY}x\n", "line 1"),
-        (f"ok {KEY}\nok {OTHER}\n", "ok stands in it twice"),
+        (f"ok {KEY}\nok {OTHER}\n", "duplicate id ok"),
         ("ключ\n", "is not text"),
     ],
 )

@@ -22,7 +22,7 @@ from metalake.lineage import Address
 from metalake.models import Metalake
 from tests.catalogs.callers import Caller
 
-NOTHING_TO_KEEP = "stands for a secret that is kept as it is, and there is none; send its value."
+NOTHING_TO_KEEP = "stands for a secret that is already stored, but none is; send its value."
 S = "metalakes/demo/catalogs/lake/schemas"
 T = f"{S}/A/tables"
 COLUMNS = [{"name": "id", "type": "long"}]

@@ -74,7 +74,7 @@ def test_a_kind_that_no_app_keeps_is_unsupported(lake: Catalog) -> None:
 
 def test_a_kind_that_the_catalog_does_not_offer_is_refused_with_what_it_offers(lake: Catalog) -> None:
     for ask in (store_for, storage_of):
-        with pytest.raises(Unsupported, match="keep no filesets; they offer schemas, tables, views"):
+        with pytest.raises(Unsupported, match="do not support filesets; they support schemas, tables, views"):
             ask(located(), Kind.FILESET)
 
 

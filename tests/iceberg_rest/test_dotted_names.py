@@ -161,7 +161,7 @@ def test_a_table_is_not_made_beside_a_schema_that_is_spelled_alike(
         ),
     ):
         status, _, message = answer.error
-        assert status == 400 and message.startswith(f"The name {name!r} in ['a'] is taken by a schema"), message
+        assert status == 400 and message.startswith(f"The name {name!r} in ['a'] collides with a schema"), message
     for asked in (
         native.post(f"{native_home}/tables", {"name": name, "columns": [{"name": "c", "type": "long"}]}),
         native.put(f"{native_home}/tables/o", update("rename", newName=name)),
@@ -201,9 +201,9 @@ def test_a_twin_that_the_creator_may_not_see_is_not_named(owner: Caller) -> None
     for name in (["a.b"], ["a.b", "c"]):
         status, _, message = zoe.post("namespaces", {"namespace": name}).error
         assert status == 400, message
-        assert message == "The name ['a.b'] is taken by one that is spelled alike with dots: choose another name."
+        assert message.startswith("The name ['a.b'] collides with another when levels are joined with dots: "), message
     give("zoe", Kind.SCHEMA, "lake.a:b", "use_schema", "create_table")
-    assert "['a', 'b'] is there" in zoe.post("namespaces", {"namespace": ["a.b"]}).error[2]
+    assert "['a', 'b'] exists" in zoe.post("namespaces", {"namespace": ["a.b"]}).error[2]
 
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "\u2060", "\u00ad", "\u3164", "\u2800"])

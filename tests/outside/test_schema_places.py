@@ -35,7 +35,7 @@ def maker(actor: Actor, mia: Caller) -> Caller:
 
 def refused(answer: Answer) -> str:
     assert answer.error[:2] == (403, 1008), answer.body
-    assert "are for the owner of catalog" in answer.message
+    assert "only the owner of catalog" in answer.message
     return answer.message
 
 

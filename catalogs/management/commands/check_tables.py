@@ -24,7 +24,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         catalogs = list(managed_catalogs(options["metalake"], options["catalog"]))
         if options["metalake"] and not catalogs:
-            raise CommandError("There is no such catalog whose tables are kept here.")
+            raise CommandError("There is no such catalog with managed tables.")
         broken = sum(self._check(row) for row in catalogs)
         if broken:
             raise CommandError(

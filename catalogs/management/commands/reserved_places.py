@@ -34,6 +34,6 @@ class Command(BaseCommand):
             if row.pk in released:
                 self.stdout.write(f"Released {row.location}.")
         if there := sorted(row.pk for row in rows if row.pk not in released):
-            raise CommandError(f"The catalogs of {there} are there: their owners release them, in them.")
+            raise CommandError(f"The catalogs of {there} still exist: only their owners can release these.")
         if unknown := sorted(asked - {row.pk for row in rows}):
-            raise CommandError(f"There are none with the ids {unknown}.")
+            raise CommandError(f"No reserved places have the ids {unknown}.")

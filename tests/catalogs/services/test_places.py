@@ -165,7 +165,7 @@ def test_a_refusal_names_the_setting_of_an_engine_that_chose_the_place(door: Pla
     places = {f"{warehouse()}/own/trips": True, f"{warehouse()}/finance/trips": False}
     answers = {place: door(mia, place).error for place in places}
     assert {place: setting in message for place, (_, _, message) in answers.items()} == places
-    assert "a schema below could have this folder" in answers[f"{warehouse()}/own/trips"][2]
+    assert "this could be the folder of a nested schema" in answers[f"{warehouse()}/own/trips"][2]
 
 
 @pytest.mark.store

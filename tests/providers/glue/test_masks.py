@@ -30,7 +30,7 @@ PARTITIONS = f"{TABLES}/delays/partitions"
 ICEBERG = "/iceberg/demo/v1/aws/namespaces"
 COLUMNS = [{"name": "carrier", "type": "string"}, {"name": "delay", "type": "integer"}]
 DAY = "day=2026-11-21"
-NOTHING_TO_KEEP = "stands for a secret that is kept as it is, and there is none; send its value."
+NOTHING_TO_KEEP = "stands for a secret that is already stored, but none is; send its value."
 ASTERISKS = {"a": "*****", "b": "*******", "c": "x******", "some-token": f"{MASK} "}
 
 
