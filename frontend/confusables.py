@@ -49,7 +49,7 @@ def shown(name: object) -> SafeString:
 
 
 def sentence(text: object) -> SafeString:
-    """A sentence with names in it: each word by itself, since a name of another script is no stranger there."""
+    """A sentence with names in it: each word is checked separately, since a sentence may mix scripts."""
     return mark_safe(" ".join(shown(word) for word in str(text).split(" ")))  # noqa: S308 (each word is escaped)
 
 
@@ -112,7 +112,7 @@ def _pieces(text: str) -> Iterator[Piece]:
 
 
 def _is_hidden(text: str, place: int) -> bool:
-    """Whether nobody would see this character: an outer or a second space, a control or format character, a blank."""
+    """Whether this character is invisible: an outer or repeated space, a control or format character, a blank."""
     char = text[place]
     if char == " ":
         return place in (0, len(text) - 1) or text[place - 1] == " "
@@ -127,7 +127,7 @@ def _looks_plain(char: str) -> bool:
 
 
 def _strangers(text: str) -> frozenset[str]:
-    """The letters of scripts that do not belong together with the rest of the name."""
+    """The letters of scripts that are not written together with the rest of the name."""
     letters = {char: script_of(char) for char in text if char.isalpha()}
     scripts = {script for script in letters.values() if script not in WRITTEN_TOGETHER}
     if len(scripts) < 2:

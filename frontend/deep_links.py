@@ -23,7 +23,7 @@ def revoke_page(object_id: int, role: str, privilege: Privilege, effect: Effect)
 
 
 def removal_page(metalake_id: int, whom: Whom, on: Located, **more: str) -> str:
-    """The page that removes somebody's access to an object; with `effect=deny`, the one that lifts a role's DENY."""
+    """The page that removes a user's access to an object; with `effect=deny`, the one that lifts a role's DENY."""
     back = reverse("frontend:access", args=[on.id])
     query = {"what": "take-away", whom.sort: whom.name, "on": f"{on.kind} {dotted(on.full_name)}", "back": back, **more}
     return f"{reverse('frontend:change-people', args=[metalake_id])}?{urlencode(query)}"

@@ -58,7 +58,7 @@ def refuse(request: HttpRequest, status: int, message: str = "", *, title: str =
 
 
 def refuse_without_store(request: HttpRequest, status: int, message: str = "", *, title: str = "") -> HttpResponse:
-    """The same without the caller's account, which would need the database: it may be what failed."""
+    """The same without the caller's account, since the database may be what failed."""
     usual_title, usual_message = TEXTS.get(status, ("Try again in a moment", ""))
     context = {"title": title or usual_title, "message": message or usual_message}
     if is_partial(request):

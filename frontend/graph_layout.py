@@ -18,11 +18,11 @@ Place = tuple[int, Slot]
 
 @dataclass(frozen=True)
 class Layers:
-    """The slots of each column from the top, and each line as the slots that it leads to, from left to right."""
+    """The slots of each column from the top, and each line as its slots from left to right."""
 
     columns: Sequence[Sequence[Slot]]
     lines: Sequence[Sequence[tuple[int, int]]]
-    """Slots as a column and a place in it."""
+    """Slots as (column, index)."""
 
 
 def layered(start: int, reads: Iterable[Pair], readers: Iterable[Pair]) -> Layers:

@@ -27,7 +27,7 @@ CLASSES: dict[_TokenType, str] = {
     Token.Comment: "comment",
 }
 PLAIN = re.compile(r"[!-~ \t\n]*")
-"""What is shown as it is: printable ASCII, spaces, tabs and line breaks."""
+"""Shown unchanged: printable ASCII, spaces, tabs and line breaks."""
 _BLANKS = re.compile(r"([ \t\n]+)")
 
 
@@ -58,7 +58,7 @@ def spelled(text: str) -> SafeString:
 
 
 def reads_as_written(text: str) -> bool:
-    """Whether the HTML of a text reads like the text itself, so that it can be copied from the page."""
+    """Whether a text is rendered unchanged, so that it can be copied from the page."""
     return bool(PLAIN.fullmatch(text))
 
 

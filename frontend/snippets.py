@@ -14,14 +14,14 @@ from access.wire.plans import change_reply
 
 
 class Recipe(NamedTuple):
-    """`calls` are two commands for a shell, which reads the token of the caller from METALAKE_TOKEN; `file` is YAML."""
+    """`calls` are two shell commands that read the caller's token from METALAKE_TOKEN; `file` is YAML."""
 
     calls: str
     file: str
 
 
 def recipe(server: str, metalake: str, changes: Iterable[Change]) -> Recipe:
-    """How to make the same changes without the pages; `server` is the URL of the home page."""
+    """The same changes without the pages; `server` is the URL of the home page."""
     body = json.dumps({"changes": list(map(change_reply, changes))}, ensure_ascii=False)
     access = f"{server}api/metalakes/{quote(metalake, safe='')}/access"
     calls = f"{_call(f'{access}/changes', body)}\n{_call(f'{access}/apply', _APPLY)}"

@@ -15,7 +15,7 @@ from frontend.confusables import spelled
 HIGH, GAP, PADDING = 46, 34, 14
 WIDEST = 900
 LONGEST = 26  # characters of a name
-LETTER = 7.4  # the mean width of one
+LETTER = 7.4  # mean width of a character
 TALL_WIDTH = 320
 
 
@@ -76,7 +76,7 @@ def flow(columns: Sequence[Sequence[Stop | None]], lines: Sequence[Sequence[tupl
 
 
 def _curve(before: _Placed, after: _Placed) -> str:
-    """From the left side of one place, where a line passes straight through, to the left side of the next one."""
+    """From the left side of a place, which the line crosses straight, to the left side of the next."""
     start, end, middle = before.x + before.width, after.x, (before.x + before.width + after.x) / 2
     high, low = before.y + HIGH / 2, after.y + HIGH / 2
     passes = f"M{before.x:.0f} {high:.0f}H{start:.0f}" if before.stop is _NOTHING else f"M{start:.0f} {high:.0f}"
@@ -103,7 +103,7 @@ def _svg(layout: str, placed: list[_Placed]) -> SafeString:
 
 
 def _drawn(layout: str, placed: Sequence[_Placed], lines: Sequence[tuple[str, str]]) -> SafeString:
-    """The boxes over the lines, of each of which its state and its path are given."""
+    """The boxes, drawn over the lines, which are given as state and path."""
     width = max(each.x + each.width for each in placed) + 1
     height = max(each.y for each in placed) + HIGH + 1
     links = format_html_join("", '<path class="link {}" d="{}"/>', lines)

@@ -22,7 +22,7 @@ LABELS = {"comment": "Comment", "securityMode": "Security mode", "columnOrder": 
 
 
 class Side(NamedTuple):
-    """A line of one text: its number from 1 and its HTML; without a number there is none."""
+    """A line of one text: its 1-based number and its HTML; no number for no line."""
 
     number: int | None = None
     html: SafeString = SafeString()
@@ -30,7 +30,7 @@ class Side(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line before and after; `skipped` counts equal lines that are left out in its place."""
+    """A line before and after; `skipped` counts equal lines omitted here."""
 
     before: Side = Side()
     after: Side = Side()
@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class SqlDifference:
-    """What happened to a dialect; `lines` is None where the texts are too long to be compared line by line."""
+    """The change of a dialect; `lines` is None where the texts are too long for a line diff."""
 
     dialect: str
     change: str
@@ -71,7 +71,7 @@ def in_other_parts(differences: Iterable[Difference]) -> list[PartDifference]:
 
 
 def summary(differences: Sequence[Difference]) -> str:
-    """What differs, in a few words: "trino added, columns"."""
+    """A summary of the differences: "trino added, columns"."""
     return ", ".join(dict.fromkeys(map(_few_words, differences)))
 
 

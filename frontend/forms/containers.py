@@ -21,7 +21,7 @@ class MetalakeForm(DescribedForm):
 
 
 class SchemaForm(DescribedForm):
-    """A new schema, whose name may name missing parents in a catalog that nests schemas."""
+    """A new schema; in a nested catalog its name may include missing parents."""
 
     name = name_field("Name", "This catalog has no schemas inside schemas.", 1024)
     comment = _comment()

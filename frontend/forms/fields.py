@@ -8,7 +8,7 @@ from django import forms
 
 
 class DescribedForm(forms.Form):
-    """A form whose fields refer to their help and their errors, as frontend/field.html writes them."""
+    """A form whose fields reference their help and errors, as frontend/field.html renders them."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -18,6 +18,6 @@ class DescribedForm(forms.Form):
 
 
 def name_field(label: str, help_text: str = "", longest: int = 128) -> forms.CharField:
-    """A field for the name of something."""
+    """A field for a name."""
     attrs = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
     return forms.CharField(label=label, max_length=longest, help_text=help_text, widget=forms.TextInput(attrs=attrs))

@@ -1,4 +1,4 @@
-"""The form of a grant: who, which privileges, and from and until when; filled from a link or from what was sent."""
+"""The form of a grant: principals, privileges, start and end; filled from a link or from the submitted form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from metalake.privileges import Effect, Privilege
 from metalake.wire import written
 
 CHOSEN = "chosen"
-"""The choice beside the levels: the privileges that are ticked."""
+"""The alternative to a level: the ticked privileges."""
 DIVIDES = re.compile(r"[,;\r\n]+")
 LONGEST_LINK = 6000  # characters
 SHOWN_NAMES = 5
@@ -36,7 +36,7 @@ LEVELS = [(Level.READER.value, "Reader"), (Level.WRITER.value, "Writer"), (Level
 
 
 class AnyTexts(forms.MultipleChoiceField):
-    """Any texts, each exactly as it was sent; NUL, which no name holds, is left out."""
+    """Any strings, unchanged but for NUL, which names cannot contain and which is removed."""
 
     def to_python(self, value: Any) -> list[str]:
         return [text.replace("\x00", "") for text in super().to_python(value)]
@@ -46,7 +46,7 @@ class AnyTexts(forms.MultipleChoiceField):
 
 
 class GrantForm(forms.Form):
-    """What somebody wants to grant on an object; `principal` are exact names, `more` and `paste` lists."""
+    """A grant on an object; `principal` are exact names, `more` and `paste` lists."""
 
     principal = AnyTexts(required=False)
     more = forms.CharField(required=False, max_length=20_000)
@@ -60,14 +60,14 @@ class GrantForm(forms.Form):
 
     def __init__(self, sent: QueryDict, may: Grantable) -> None:
         self.is_role_replaced = "take" in sent
-        if self.is_role_replaced:  # a button of the preview, which stands before what the field says
+        if self.is_role_replaced:  # a button of the preview overrides the field
             sent = sent.copy()
             sent.setlist("role", sent.getlist("take"))
         super().__init__(sent)
         self.grantable, self.sent = may, sent
         self.named: Named | None = None
 
-    # What is chosen
+    # Choices
 
     @property
     def people(self) -> tuple[Whom, ...]:
@@ -75,21 +75,21 @@ class GrantForm(forms.Form):
 
     @property
     def chips(self) -> list[tuple[str, str, str]]:
-        """The people that the form shows as chosen: what is sent, the name, and "user" or "group" if that is known."""
+        """The people that the form shows as chosen: submitted value, name, and "user" or "group" if known."""
         if self.named is None:
             return [(name, name, "") for name in self.cleaned_data.get("principal", [])]
         return [(f"{sort}:{name}", name, sort) for sort, name in self.people]
 
     @property
     def text(self) -> str:
-        """What stays in the field for names: those that are nobody's."""
+        """What stays in the field for names: the unknown ones."""
         if self.named is None:
             return str(self.cleaned_data.get("more", ""))
         return ", ".join((*self.named.unknown, *self.named.ambiguous))
 
     @property
     def moments(self) -> list[dict[str, Any]]:
-        """The two fields of a time span, with their moments as a picker takes them."""
+        """The start and end fields, with their values formatted for a picker."""
         return [
             {"name": name, "label": label, "picked": picked(self.cleaned_data.get(name)), "errors": self[name].errors}
             for name, label in (("starts", "From"), ("ends", "Until"))
@@ -97,17 +97,17 @@ class GrantForm(forms.Form):
 
     @property
     def messages(self) -> list[tuple[str, str]]:
-        """What is wrong with each field that shows it, "" if nothing is."""
+        """The error of each field that shows one, "" for none."""
         return [(name, " ".join(map(str, self[name].errors))) for name in _SAYS_ERRORS]
 
     @property
     def names(self) -> list[str]:
-        """All names as they were given, each once."""
+        """All names as given, without duplicates."""
         return list(self._counts)
 
     @property
     def repeated(self) -> str:
-        """The names that were given more than once, in words."""
+        """The names that were given more than once, as text."""
         return shortened([spelled(name) for name, count in self._counts.items() if count > 1])
 
     @property
@@ -138,7 +138,7 @@ class GrantForm(forms.Form):
 
     @cached_property
     def declined(self) -> frozenset[Privilege]:
-        """The USE_* that are not to be granted too where they are lacking: named as such, or offered and not ticked."""
+        """The USE_* that are not granted along where missing: excluded by name, or offered and not ticked."""
         unticked = set(self.sent.getlist("offered")) - set(self.sent.getlist("use"))
         return frozenset(use for use in USES if use in unticked or use in self.sent.getlist("without"))
 
@@ -146,7 +146,7 @@ class GrantForm(forms.Form):
         given = Given(self.effect_chosen, self.cleaned_data.get("starts"), self.cleaned_data.get("ends"))
         return {privilege: given for privilege in Privilege if privilege in self.ticked}
 
-    # What is wrong
+    # Validation
 
     def clean(self) -> dict[str, Any]:
         for choice in ("level", "effect"):
@@ -173,7 +173,7 @@ class GrantForm(forms.Form):
             self.add_error("privilege", f"{shortened(sorted(elsewhere))} is not granted on a {self.grantable.on.kind}.")
 
     def name(self, named: Named) -> None:
-        """Take the people that were looked up, and say which names are nobody's or two people's."""
+        """Set the people that were looked up, and report unknown and ambiguous names."""
         self.named = named
         if named.unknown:
             word = "names are" if len(named.unknown) > 1 else "name is"
@@ -187,10 +187,10 @@ class GrantForm(forms.Form):
         """Whether there is something to preview."""
         return bool(self.people and self.ticked) and not self.errors
 
-    # The same as a link
+    # As a link
 
     def query(self) -> str:
-        """The form as the query of a link that fills it again; without the people if they are too many for a link."""
+        """The query string that prefills this form; without the people if they are too many for a link."""
         pairs = self._pairs()
         text = urlencode(pairs)
         if len(text) > LONGEST_LINK:
@@ -199,7 +199,7 @@ class GrantForm(forms.Form):
 
     @property
     def digest(self) -> str:
-        """The same for the same fields: what is applied must be what was shown."""
+        """A digest of the fields: what is applied must be what was previewed."""
         return hashlib.sha256(urlencode(sorted(self._pairs())).encode()).hexdigest()[:32]
 
     def _pairs(self) -> list[tuple[str, str]]:
@@ -230,5 +230,5 @@ def shortened(names: Sequence[str]) -> str:
 
 
 def picked(moment: datetime | None) -> str:
-    """A moment as a picker takes it, in UTC."""
+    """A time formatted for a picker, in UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M") if moment else ""

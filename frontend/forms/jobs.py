@@ -1,4 +1,4 @@
-"""The form that runs a job template, now or by a schedule: a field for each of its placeholders."""
+"""The form that runs a job template, now or on a schedule: a field for each of its placeholders."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from django import forms
 
-VALUE = "value-"  # begins the name of a placeholder's field
+VALUE = "value-"  # prefix of the names of placeholder fields
 
 
 class JobForm(forms.Form):
-    """The values of a template's placeholders, and when a schedule starts it."""
+    """The values of a template's placeholders, and the times of a schedule."""
 
     def __init__(self, data: Any, placeholders: Iterable[str], defaults: Mapping[str, str]) -> None:
         super().__init__(data)

@@ -32,7 +32,7 @@ AN_OBJECT = "is no object: write a path such as lake.travel:nyc, with the word v
 
 
 class LinesField(forms.CharField):
-    """Lines of text without the empty ones, each once."""
+    """Lines of text, without empty lines and duplicates."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}), **given)
@@ -47,7 +47,7 @@ class LinesField(forms.CharField):
 
 
 class MatrixForm(forms.Form):
-    """It is bound once objects are asked about; `name` is who asks."""
+    """Bound only once objects are requested; `name` is the caller."""
 
     people = LinesField(label="People", help_text="One name a line.")
     objects = LinesField(label="Objects", help_text="One path a line: lake, lake.travel:nyc, lake.travel.flights.")
@@ -60,7 +60,7 @@ class MatrixForm(forms.Form):
             "invalid_choice": "%(value)s is no privilege of objects here.",
         },
     )
-    asOf = AsOfField()  # the word of the wires
+    asOf = AsOfField()  # named as in the APIs
 
     def __init__(self, data: QueryDict, name: str) -> None:
         on = data.get("on", "")
@@ -81,7 +81,7 @@ class MatrixForm(forms.Form):
 
 
 def _first_asked(on: str) -> Sequence[Privilege]:
-    """The privileges that are ticked at first: where those mean nothing on the object, the ones of its kind."""
+    """The initially ticked privileges; those of the object's kind where the default ones do not apply."""
     try:
         place = read_place(on)
     except forms.ValidationError:
@@ -92,7 +92,7 @@ def _first_asked(on: str) -> Sequence[Privilege]:
 
 
 def read_place(line: str) -> Place:
-    """The object of a line: its kind by the number of names, or by a word before the path."""
+    """The object of a line: its kind follows from the number of names, or from a word before the path."""
     word, _, path = line.partition(" ")
     if word in FAMILIES["read_access"] and path:
         return Place(Kind(word), path.strip())
@@ -103,5 +103,5 @@ def read_place(line: str) -> Place:
 
 
 def applies(privilege: Privilege, on: Place) -> bool:
-    """Whether the privilege applies to such an object."""
+    """Whether the privilege applies to an object of this kind."""
     return on.kind in grantable_on(privilege)

@@ -1,4 +1,4 @@
-"""The forms of people: a name, and a list of names that is pasted."""
+"""Forms for people: a name, and a pasted list of names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_names(text: str) -> Names:
 
 
 class UserForm(DescribedForm):
-    """Who is added to a metalake."""
+    """Users to add to a metalake."""
 
     name = name_field("User name", "As they sign in: a short name or an e-mail address.")
 

@@ -1,4 +1,4 @@
-"""A field for a time in the past, and the form that compares two."""
+"""A field for a past point in time, and the form that compares two."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metalake.wire import quote, utc
 
 
 class MomentField(forms.CharField):
-    """A moment in ISO 8601, empty for none; without an offset it is UTC, which is what browsers' pickers send."""
+    """An ISO 8601 timestamp, empty for none; without an offset it is UTC, which is what browsers' pickers send."""
 
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"})
 
@@ -31,16 +31,16 @@ class MomentField(forms.CharField):
             raise forms.ValidationError(f"{quote(str(text))} is no moment: write it like 2026-08-01T12:00Z.") from None
 
     def moment_of(self, text: str) -> datetime | None:
-        """The moment of a text. Raises ValueError or Invalid, for which the field says what to do."""
+        """Parse a timestamp. Raises ValueError or Invalid, which the field turns into a hint."""
         moment: datetime = utc(text)
         return moment
 
     def run_validators(self, value: Any) -> None:
-        """Validators of texts say nothing about a moment."""
+        """None: CharField's validators are for strings."""
 
 
 class AsOfField(MomentField):
-    """A moment in the past, empty for now."""
+    """A past point in time, empty for now."""
 
     def __init__(self, label: str = "As of", *, required: bool = False) -> None:
         widget = MomentInput(attrs={"type": "datetime-local", "step": "any"})
@@ -72,7 +72,7 @@ class MomentInput(forms.TextInput):
 
 
 def shown_in_picker(moment: datetime) -> str:
-    """The moment in UTC for `datetime-local`; never earlier, so that a change at that moment is included."""
+    """The time in UTC for `datetime-local`; rounded up, so that a change at that moment is included."""
     rounded = moment.astimezone(UTC)
     past = rounded.microsecond % 1000
     if past and rounded.year < MAXYEAR:
@@ -81,13 +81,13 @@ def shown_in_picker(moment: datetime) -> str:
 
 
 class AsOfForm(forms.Form):
-    """One moment, empty for now."""
+    """A point in time, empty for now."""
 
-    asOf = AsOfField()  # the word of the wires
+    asOf = AsOfField()  # named as in the APIs
 
 
 class CompareForm(forms.Form):
-    """Two moments; an empty `to` is now. It is bound once it is asked."""
+    """Two points in time; an empty `to` is now. Bound only if the query has `from`."""
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query if "from" in query else None)

@@ -12,14 +12,14 @@ from metalake.privileges import Effect, Privilege
 
 
 class RevokeForm(forms.Form):
-    """A role and what it is to lose on an object."""
+    """A role and the privilege to revoke from it on an object."""
 
     role = forms.CharField(max_length=200, strip=False)
     privilege = forms.ChoiceField(choices=[(each.value, each.value) for each in Privilege])
     effect = forms.ChoiceField(required=False, choices=[(each.value, each.value) for each in Effect])
 
     def change(self, on: Located) -> Change:
-        """The change of a plan; a revoke takes back the grant whatever its times."""
+        """The change of a plan; it revokes the grant whatever its start and end."""
         given = Given(Effect(self.cleaned_data["effect"] or Effect.ALLOW.value))
         privilege = Privilege(self.cleaned_data["privilege"])
         return Change("revoke", self.cleaned_data["role"], privilege, given, (on.kind, dotted(on.full_name)))

@@ -13,7 +13,7 @@ from frontend.forms.fields import DescribedForm, name_field
 from metalake.wire import quote
 
 DIALECTS = (TRINO, SPARK, FLINK, HIVE)
-"""The dialects that are offered; any word is one."""
+"""The suggested dialects; any word is accepted."""
 TYPES = ("boolean", "integer", "long", "float", "double", "decimal(10,2)", "string", "date", "timestamp", "binary")
 
 
@@ -35,7 +35,7 @@ def _default(label: str) -> forms.CharField:
 
 
 class _QueryForm(DescribedForm):
-    """A query in one dialect, with what completes its names. A page's query fills the fields that it names."""
+    """A query in one dialect, with the defaults that qualify its names. The page's query string prefills fields."""
 
     dialects = DIALECTS
 
@@ -47,7 +47,7 @@ class _QueryForm(DescribedForm):
             super().__init__(initial=initial | filled)
 
     def clean_sql(self) -> str:
-        """The SQL with the line breaks that it was written with: a browser sends others."""
+        """The SQL with its original line breaks, which browsers change."""
         sql: str = self.cleaned_data["sql"].replace("\r\n", "\n")
         before = self.initial.get("sql", "")
         return before if sql == before.replace("\r\n", "\n") else sql
@@ -76,7 +76,7 @@ class DialectForm(_QueryForm):
     def __init__(
         self, request: HttpRequest, since: int, now: Representation | None, draft: Representation | None = None
     ) -> None:
-        """`now` is what is updated, None for a dialect to be added, which `draft` fills."""
+        """`now` is the query to update, None to add a dialect, prefilled from `draft`."""
         first = now or draft
         super().__init__(request, {"since": since} | (vars(first) if first else {}))
         if now:
@@ -106,7 +106,7 @@ class ViewForm(_QueryForm):
     comment = forms.CharField(label="Comment", required=False, widget=forms.Textarea(attrs={"rows": 2}))
 
     def clean_columns(self) -> list[dict[str, str]]:
-        """The columns with their types; the wire takes words that are no type, which here are slips of somebody."""
+        """The columns with their types; unlike the API, rejects unknown types, which here are typos."""
         columns = [_column(line) for line in self.cleaned_data["columns"].splitlines() if line.strip()]
         for each in columns:
             if not _is_type(each["type"]):
@@ -130,7 +130,7 @@ def _is_type(text: str) -> bool:
     try:
         return parse_primitive(text) is not None
     except ValueError:
-        return True  # a number in it is out of range, which the request says
+        return True  # a number in it is out of range; the request reports that
 
 
 def _column(line: str) -> dict[str, str]:

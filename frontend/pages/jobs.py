@@ -1,4 +1,4 @@
-"""The jobs of a metalake: templates that one may run, runs with their progress and logs, and schedules."""
+"""The jobs of a metalake: runnable templates, runs with their progress and logs, and schedules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from metalake.lineage import Located
 
 SORTS = ("runs", "templates", "schedules")
 MOST_RUNS = 100
-LOG_SHOWN = 64 * 1024  # bytes of the end of a log
+LOG_SHOWN = 64 * 1024  # last bytes of a log
 
 
 @require_safe
@@ -57,7 +57,7 @@ def show_jobs(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespo
 
 
 def _changes(actor: Actor, target: Located, row: Schedule) -> list[tuple[str, str, str]]:
-    """The fields of a schedule's template that were altered, with what they said and say now, as JSON."""
+    """The altered fields of a schedule's template, with their old and new values as JSON."""
     changes = schedules.template_changes(actor, target.name, row)
     return [(each["field"], _as_json(each["was"]), _as_json(each["is"])) for each in changes]
 
@@ -105,7 +105,7 @@ def _schedules(target: Located) -> str:
 @require_safe
 @signed_in
 def show_run(request: HttpRequest, actor: Actor, metalake_id: int, run_id: int) -> HttpResponse:
-    """A run, with how far it is and the end of what it wrote; asked for again while it runs."""
+    """A run, with its progress and the end of its log; polled while it runs."""
     target = located(actor, metalake_id, Kind.METALAKE)
     run = runs.load_run(actor, target.name, str(run_id))
     template = "frontend/jobs/run_part.html" if is_partial(request) else "frontend/jobs/run.html"
@@ -134,7 +134,7 @@ def cancel_run(request: HttpRequest, actor: Actor, metalake_id: int, run_id: int
 @require_POST
 @signed_in
 def change_schedule(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
-    """Stop a schedule (`name`), let it start runs again, or delete it (`act`)."""
+    """Disable, enable or delete (`act`) a schedule (`name`)."""
     target = located(actor, metalake_id, Kind.METALAKE)
     name, act = (request.POST.get(field, "").replace("\x00", "") for field in ("name", "act"))
     if act == "drop":

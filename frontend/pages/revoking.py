@@ -1,4 +1,4 @@
-"""Revoking one grant of a role: shown with who loses what, then applied."""
+"""Revoke one grant of a role: preview of who loses what, then apply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from metalake.logs import note_failure
 @keeps_form
 @signed_in
 def revoke(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """The page that revokes a grant of a role on an object: who loses what, and applying the plan that was shown."""
+    """Revoke a grant of a role on an object: preview who loses what, and apply the previewed plan."""
     target = browsing.locate(actor, object_id)
     form = RevokeForm(request.POST if request.method == "POST" else request.GET)
     if not form.is_valid():

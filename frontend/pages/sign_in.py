@@ -1,4 +1,4 @@
-"""Signing in and out, on the pages and in the admin; after too many failures a page says how long to wait."""
+"""Sign-in and sign-out of the pages and the admin; after too many failures a page says how long to wait."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Page = Callable[..., HttpResponse]
 
 
 def throttled(page: Page) -> Page:
-    """Decorate a page so that TooManyRequests is shown as a page."""
+    """Decorator of a page that renders TooManyRequests as a page."""
 
     @wraps(page)
     def guarded(request: HttpRequest, **names: str) -> HttpResponse:
@@ -42,7 +42,7 @@ def throttled(page: Page) -> Page:
 @require_http_methods(["GET", "POST"])
 @throttled
 def login(request: HttpRequest) -> HttpResponse:
-    """Sign in with a password, then go to `next` if that is a page of this server."""
+    """Sign in with a password, then redirect to `next` if that is a page of this server."""
     next_ = local_path(request.POST.get("next") or request.GET.get("next"))
     if request.user.is_authenticated:
         return redirect(next_)
@@ -56,13 +56,13 @@ def login(request: HttpRequest) -> HttpResponse:
 
 @throttled
 def admin_login(request: HttpRequest) -> HttpResponse:
-    """The admin's own sign-in, which takes an operator."""
+    """The admin's own sign-in, for operators."""
     return admin.site.login(request)
 
 
 @throttled
 def admin_password(request: HttpRequest) -> HttpResponse:
-    """The admin's page on which an operator changes their own password."""
+    """The admin's page where operators change their own password."""
     if isinstance(request.user, User):
         request.user.changed_by = request.user.username
     return admin.site.admin_view(admin.site.password_change, cacheable=True)(request)
@@ -75,7 +75,7 @@ def logout(request: HttpRequest) -> HttpResponse:
 
 
 def local_path(path: str | None) -> str:
-    """The path if it leads to a page of this server, else the first page."""
+    """The path if it is a page of this server, else the home page."""
     if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
         return home()
     return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else home()

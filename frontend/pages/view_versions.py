@@ -1,4 +1,4 @@
-"""The versions of a view: a list, any two side by side, and rolling back with a preview."""
+"""The versions of a view: list, side-by-side diff, and rollback with a preview."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def show_versions(request: HttpRequest, actor: Actor, object_id: int) -> HttpRes
     before = _number(request.GET.get("before"))
     rows = history.list_versions(actor, target.address, before, SHOWN + 1)
     is_cut = len(rows) > SHOWN or (len(rows) > 1 and rows[-1].version > 1)
-    lines = list(_lines(rows))[: -1 if is_cut else None]  # the last one only says what the one after it changed
+    lines = list(_lines(rows))[: -1 if is_cut else None]  # the last one is only for the diff of its successor
     about |= {"lines": lines, "next": lines[-1].number if is_cut else None, "goes_on": before}
     return tabs.show(request, actor, target, VERSIONS, about)
 
@@ -80,7 +80,7 @@ def compare(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
 @keeps_form
 @signed_in
 def roll_back(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """What a roll back would change now, and doing it; a view that was changed meanwhile is shown anew."""
+    """Preview a rollback and apply it; if the view was changed meanwhile, the preview is shown again."""
     target = tabs.locate(actor, object_id, VERSIONS)
     sent = request.POST if request.method == "POST" else request.GET
     number, since, problem = _number(sent.get("version"), 0), _number(request.POST.get("since")), ""

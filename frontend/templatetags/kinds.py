@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.simple_tag
 def icons() -> list[tuple[str, SafeString]]:
-    """The kinds that have an icon, and the shapes that it is drawn of."""
+    """The kinds that have an icon, with its SVG shapes."""
     return [(kind.value, _shapes(kind)) for kind, declared in KINDS.items() if declared.icon]
 
 

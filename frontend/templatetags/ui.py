@@ -1,4 +1,4 @@
-"""Built-in template tags and filters: icons, names with marks for deceptive characters, moments, drawings."""
+"""Built-in template tags and filters: icons, names with homoglyph marks, times, drawings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from metalake.kinds import KINDS, Kind
 
 register = template.Library()
 PLAINEST = "circle"
-"""The icon of a kind that declares none."""
+"""The default icon of a kind."""
 
 
 @register.simple_tag
 @cache
 def icon(name: str) -> SafeString:
-    """A Lucide icon, inline: `{% icon "table" %}`; words stand beside it. Raises IconDoesNotExist."""
+    """An inline Lucide icon: `{% icon "table" %}`; put text next to it. Raises IconDoesNotExist."""
     return SafeString(lucide(name, size=None, **{"class": f"icon icon-{name}", "aria-hidden": "true"}))
 
 
@@ -43,7 +43,7 @@ def shown(name: object) -> SafeString:
 
 @register.filter
 def sentence(text: object) -> SafeString:
-    """A sentence with names in it, each as what it is."""
+    """A sentence with the names in it marked."""
     return names.sentence(text)
 
 
@@ -55,7 +55,7 @@ def spelled(name: object) -> str:
 
 @register.simple_tag
 def moment(at: datetime | None, precision: str = "minutes") -> SafeString:
-    """A moment: written in UTC, and shown in the time of the reader where scripts run; UTC stays its tooltip."""
+    """A time in UTC; scripts show it in the reader's time zone, with UTC as the tooltip."""
     if at is None:
         return mark_safe("")
     utc = at.astimezone(UTC)
@@ -69,7 +69,7 @@ def moment(at: datetime | None, precision: str = "minutes") -> SafeString:
 
 @register.simple_tag
 def path_drawing(stops: Sequence[svg.Stop]) -> SafeString:
-    """A path from a person to an object as boxes and lines; say the same in words beside it."""
+    """A path from a person to an object as boxes and lines; put the same as text next to it."""
     return svg.path(stops)
 
 
