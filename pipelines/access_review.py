@@ -86,7 +86,7 @@ class Review:
 
     @cached_property
     def unit(self) -> Unit:
-        """What it is made from: the place in the history, the use of whole hours, and which grants are in force."""
+        """Keyed by its input: the place in the history, the use of whole hours, and the grants in force."""
         world, idle = self.world, [str(each.given) for each in self.grants if each not in self.in_force]
         made_from = [world.place, self.days, self.complete_until[:13], *sorted(idle)]
         key = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]

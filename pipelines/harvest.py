@@ -73,7 +73,7 @@ def harvest(job: Job, arguments: dict[str, str]) -> None:
 
 
 def with_secrets(system: System, properties: Json, given: str) -> dict[str, str]:
-    """The properties with each secret that the server masks, from the environment. Raises Failure naming one."""
+    """The properties, with masked secrets from the environment. Raises Failure with the name of a missing one."""
     variables = dict(system.secrets)
     for pair in filter(None, given.split(",")):
         name, colon, variable = pair.partition(":")
@@ -93,7 +93,7 @@ def _secret(name: str, variable: str) -> str:
 
 
 def spark_context(tasks: int, system: System) -> SparkContext:
-    """The Spark that runs here, or a new one; on this machine as many tasks run at once as read, which mostly wait."""
+    """The active Spark context, or a new one; in local mode with one thread per reading task, as these mostly wait."""
     try:
         from pyspark import SparkConf, SparkContext
     except ImportError:
@@ -113,7 +113,7 @@ def is_local(context: SparkContext) -> bool:
 
 
 class Harvest:
-    """One turn of a run: the schemas themselves first, then all that lies in them, wave by wave."""
+    """One turn of a run: first the schemas, then their contents, in waves."""
 
     def __init__(self, job: Job, context: SparkContext, box: Sealed, settings: Json, tasks: int) -> None:
         self.job, self.context, self.box, self.tasks = job, context, box, tasks
@@ -166,7 +166,7 @@ class Harvest:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Show how far the run is while tasks work; where it was ended, so are they."""
+        """Show the run's progress while tasks work; cancel them if the run was ended."""
         ended, failures = Event(), list[Failure]()
 
         def look() -> None:

@@ -34,7 +34,7 @@ _LIMITED = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True)
 class Job:
-    """One run: where its server is, who asks, and who writes results. `run` is the id of a template's run, or empty."""
+    """One run: its server, and the tokens of caller and results' writer. `run` is a template run's id, or empty."""
 
     url: str
     metalake: str
@@ -65,7 +65,7 @@ class Job:
         return Client(self.url, token=self.system_token)
 
     def session(self, **settings: str) -> SparkSession:
-        """Spark with the catalog `system`, as whoever writes there; with jars of METALAKE_SPARK_JARS, where set.
+        """A Spark session with the catalog `system`, as its writer, with the jars of METALAKE_SPARK_JARS if set.
 
         Raises Failure, also where the metalake has no such catalog.
         """
@@ -139,14 +139,14 @@ def moment(name: str, text: str) -> datetime:
 
 
 def written(at: datetime) -> str:
-    """A moment as the wire has it."""
+    """A timestamp in the API's format."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class Progress:
-    """How far a job is, on the error stream and as the progress of its run.
+    """A job's progress, on stderr and as the progress of its run.
 
-    `stage` begins another stretch, whose total may be unknown. What is reported too often is not sent.
+    `stage` starts the next stage, whose total may be unknown. Reports are throttled.
     """
 
     def __init__(self, job: Job) -> None:
@@ -162,7 +162,7 @@ class Progress:
         self.name, self.total, self.done, self._began = name, total, 0, time.monotonic()
 
     def at(self, done: int, *, now: bool = False) -> None:
-        """So much is done of the stage; `now` says it at once."""
+        """Report the stage's progress; `now` bypasses the throttling."""
         self.done, moment = done, time.monotonic()
         is_terminal = sys.stderr.isatty()
         if now or moment - self._shown >= (0.2 if is_terminal else SHOWN_EVERY):

@@ -1,4 +1,4 @@
-"""What a job asks of the server in bulk: lines that go on where the connection broke."""
+"""Bulk NDJSON streams from the server, resumed where the connection broke."""
 
 from __future__ import annotations
 

@@ -60,11 +60,11 @@ class Results:
             self._require(table)
 
     def is_done(self, unit: Unit) -> bool:
-        """Whether all tables have the unit, made from the same."""
+        """Whether all tables have the unit, made from the same input."""
         return not [state for state in self._states() if not state.has(unit)]
 
     def write(self, unit: Unit, frames: Mapping[ResultTable, Callable[[], DataFrame]]) -> Pending:
-        """Write the rows of a unit where nobody reads them; those of a run that ended before are used.
+        """Stage the rows of a unit; those staged by an earlier run are reused.
 
         Raises Failure if another run of the job came between.
         """
@@ -201,7 +201,7 @@ class _State:
         return {each["snapshot-id"]: each for each in self.metadata.get("snapshots") or ()}
 
     def has(self, unit: Unit) -> bool:
-        """Whether the newest snapshot that says to be of the unit was made from the same."""
+        """Whether the unit's newest snapshot was made from the same input."""
         newest = next((each for each in self._history() if _summary(each).get(UNIT) == unit.name), None)
         return newest is not None and _summary(newest).get(KEY) == unit.key
 

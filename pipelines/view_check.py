@@ -202,7 +202,7 @@ def _frame(session: SparkSession, rows: list[Any], columns: str) -> Any:
 
 
 def _columns(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
-    """A row for each column and each column that it is made of; one without, where it is made of none."""
+    """A row for each pair of a column and a source column of it; one without a source where it has none."""
     for position, each in enumerate(analysis.columns, 1):
         begin = (position, each.name, str(comparing.native_of(each.type)))
         for place, name in each.made_of:

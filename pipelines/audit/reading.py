@@ -58,7 +58,7 @@ class News:
     use: dict[date, str] = field(default_factory=dict)
 
     def key_of(self, before: Rolled) -> str:
-        """Stands for what the days that are new are made from."""
+        """A digest of the inputs of the new days."""
         days = [(day.isoformat(), repr(self.row_of(day, before))) for day in self.days_since(before)]
         return hashlib.sha256(repr(days).encode()).hexdigest()
 

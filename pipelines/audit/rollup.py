@@ -42,7 +42,7 @@ def _of(job: Job) -> Any:
 
 
 def _tables_of(job: Job) -> str:
-    """Stands for these very tables: one that was dropped and made again is another."""
+    """A digest of the tables' UUIDs, so that one that was dropped and recreated counts as another."""
     uuids = [
         job.writer.call_iceberg("GET", job.metalake, "system", "namespaces", table.schema, "tables", table.name)[
             "metadata"

@@ -1,6 +1,6 @@
-"""What the tasks of a harvest do on the executors: list, read, compare with what the server knows, and deliver.
+"""The tasks of a harvest on the executors: list, read, compare with the server's rows, and deliver.
 
-A task that fails for good says so in its result, since Spark would only try it again; the first failure ends a task.
+A permanent failure is returned in the result, since Spark would retry an exception; the first failure ends a task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REST = -1  # the number of the part of what is known and was not listed
 
 @dataclass(frozen=True)
 class Wrong:
-    """Why a task failed, and the exit code of a job that fails so."""
+    """Why a task failed, and the exit code of the job."""
 
     message: str
     exit_code: Exit
@@ -37,7 +37,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Part:
-    """Names of a schema that one task reads, all of them where `names` is None, with what the server knows of them."""
+    """A chunk of a schema's names that one task reads (None: all), with what the server knows of them."""
 
     schema: str
     number: int = 0
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Listed:
-    """What came of a part, or of all parts of a schema: how many objects there are, and what is missing among them."""
+    """The result of a part, or of all parts of a schema: the number of objects, and the missing ones."""
 
     schema: str
     asked_at: str = ""
@@ -60,7 +60,7 @@ class Listed:
 
 
 class Target:
-    """The run that is delivered to. Every delivery may be made twice, so that it is tried again while nobody answers.
+    """The run to deliver to. Deliveries are idempotent, and retried while the server does not answer.
 
     Raises Failure.
     """

@@ -86,7 +86,7 @@ def answers(session: SparkSession, asked: Sequence[Question], rights: DataFrame)
 def differences(
     client: Client, metalake: str, asked: Sequence[Question], says: Sequence[bool], as_of: str | None, moment: str
 ) -> list[Difference]:
-    """Where the server says otherwise; what was changed since the review's moment is asked as of that moment."""
+    """Where the server's answers differ; these are checked again as of the review's moment."""
     odd = _odd(client, metalake, list(zip(asked, says, strict=True)), as_of)
     return [Difference(*each) for each in (odd if as_of else _odd(client, metalake, odd, moment))]
 

@@ -1,4 +1,4 @@
-"""What the last review says of grants, told to the server, which shows it on pages and lists it."""
+"""Deliver the last review's findings about grants to the server, which shows and lists them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNUSED, VERDICT = 13, 14  # places in a row of grants, without the values that a
 
 
 def deliver(job: Job, reviews: DataFrame, grants: DataFrame) -> None:
-    """Tell what the tables have; told twice it is the same. Raises Failure."""
+    """Deliver the findings from the tables; idempotent. Raises Failure."""
     (about,) = reviews.collect()
     some = grants.where("unused or verdict is not null").orderBy("role_id", "object_id", "privilege")
     body = {

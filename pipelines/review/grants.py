@@ -1,4 +1,4 @@
-"""What can be said of grants themselves: which say nothing that another one does not, and which nobody used."""
+"""Findings about grants: redundant, shadowed and unused ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALLOW, DENY = "allow", "deny"
 
 
 class Given(NamedTuple):
-    """One grant of a role on an object, in seconds since 1970 from when and until when (None: at once, for ever)."""
+    """A grant of a role on an object; start and end in seconds since 1970 (None: unbounded)."""
 
     role: int
     on: Lineage
@@ -23,7 +23,7 @@ class Given(NamedTuple):
     ends: float | None = None
 
     def covers(self, other: Given) -> bool:
-        """Whether this one says all that the other does, wherever and whenever."""
+        """Whether this grant includes the other, in scope and time."""
         return (
             self.privilege == other.privilege
             and self.effect == other.effect
@@ -34,14 +34,14 @@ class Given(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A grant that changes nothing, and the other one of its role that makes it so."""
+    """A grant without effect, and the grant of the same role that causes this."""
 
     grant: Given
     by: Given
 
     @property
     def is_shadowed(self) -> bool:
-        """Whether a DENY takes what it allows; otherwise another grant says the same further up."""
+        """Whether a DENY overrides it; otherwise a grant that covers it makes it redundant."""
         return self.by.effect != self.grant.effect
 
 
@@ -80,7 +80,7 @@ class Needs:
 
 
 class Used(NamedTuple):
-    """That somebody was allowed an operation on an object, and when last, in seconds since 1970."""
+    """The last time that a user was allowed an operation on an object, in seconds since 1970."""
 
     user: str
     on: Lineage
@@ -94,7 +94,7 @@ def last_use(
     holders: Mapping[int, Collection[str]],
     operations: Mapping[str, Needs],
 ) -> dict[Given, float]:
-    """When each ALLOW was last needed by one of its role's holders; grants that nobody needed are not in it.
+    """When each ALLOW was last needed by one of its role's holders, without the grants that nobody needed.
 
     A use counts for every grant that may have allowed it, so that none is called unused that was not.
     """

@@ -19,7 +19,7 @@ class Holding:
     exceptions: list[Named] = field(default_factory=list)
 
     def covers(self, lineage: Lineage) -> bool:
-        """Whether it says so of an object of its kind."""
+        """Whether it applies to an object of its kind."""
         return self.on.lineage[-1] in lineage and not any(each.lineage[-1] in lineage for each in self.exceptions)
 
 

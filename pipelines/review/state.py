@@ -52,7 +52,7 @@ class Principal(NamedTuple):
 
 @dataclass
 class World:
-    """Read once, line by line; then asked. `separator` divides the levels of a schema's name."""
+    """The metalake's state, read once, line by line. `separator` separates the levels of a schema's name."""
 
     separator: str
     place: int = 0
@@ -100,7 +100,7 @@ class World:
         return None if lineage is None else Named(lineage, self.objects[id].kind, self.full_name(lineage))
 
     def full_name(self, lineage: Lineage) -> str:
-        """As the wire has it: `catalog.outer:inner.table`; a metalake, and what lies beside catalogs, by its own."""
+        """As in the API: `catalog.outer:inner.table`; for a metalake or a top leaf its own name."""
         parts: list[str] = []
         levels: list[str] = []
         for id in lineage[1:] or lineage:
@@ -117,7 +117,7 @@ class World:
         return tuple(sorted({*self.links["user_roles"].get(user, ()), *(role for some in through for role in some)}))
 
     def asking(self, name: str, claimed: Iterable[int], active: Iterable[int] | None) -> str:
-        """Who asked, as uses name them: a member, or one whose token claimed groups or who used some roles only.
+        """The caller's key in uses: a member, or one whose token claimed groups or who activated only some roles.
 
         The roles of the latter are in `callers` afterwards.
         """

@@ -20,7 +20,7 @@ class Need(NamedTuple):
 
 
 def common(one: Lineage, other: Lineage) -> Lineage:
-    """The lineage of what lies above both."""
+    """The common ancestors of both."""
     length = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return one[:length]
 
