@@ -73,11 +73,11 @@ class Client:
             self._reply(answer)
 
     def settings(self) -> Json:
-        """What the server says of its own settings."""
+        """The server's public settings."""
         return self._send("GET", f"{self.url}/configs")
 
     def pages(self, *path: str, **query: str | None) -> Iterator[Json]:
-        """The replies of a list, page after page."""
+        """The replies of a list, page by page."""
         token: str | None = None
         while True:
             page = self.get(*path, **query, pageToken=token)

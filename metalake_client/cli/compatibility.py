@@ -1,4 +1,4 @@
-"""Servers of other versions: what is said where one does not know what this `gcli` asks for, or answers otherwise.
+"""Servers of other versions: errors for requests that one does not support or answers differently.
 
 Fields that this `gcli` does not know are printed as they come, and those that are not there are left out of a table.
 The version is only asked for where something failed, so that it costs nothing else.
@@ -18,7 +18,7 @@ _MAY_BE_OF_VERSION = (400, 405)
 
 
 def explained(wrong: Failure | KeyError, ask: Callable[[], dict[str, Any]]) -> Failure:
-    """The failure, with the versions of both sides where they may be why; `ask` asks the server for its own."""
+    """The failure, with the versions of both sides if they may be the cause; `ask` requests the server's."""
     if isinstance(wrong, KeyError):
         failure = Failure(f"The server's answer has no {wrong}.")
     elif wrong.status in _MAY_BE_OF_VERSION or (wrong.status == 404 and wrong.kind == _UNKNOWN_PATH):
@@ -35,7 +35,7 @@ def explained(wrong: Failure | KeyError, ask: Callable[[], dict[str, Any]]) -> F
 
 
 def version_of(ask: Callable[[], dict[str, Any]]) -> str | None:
-    """The version of the wire that a server speaks; None where it does not say."""
+    """The server's API version; None if it does not report one."""
     try:
         return str(ask()["version"]["version"])
     except (Failure, KeyError, TypeError):

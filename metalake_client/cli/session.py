@@ -1,4 +1,4 @@
-"""What every command has: who asks which server for which metalake, and how to print."""
+"""The context of every command: caller, server, metalake, and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogs of a metalake as engines are told of them."""
+"""The catalogs of a metalake, as engines are configured with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EngineCatalog:
 
     @property
     def masked(self) -> tuple[str, ...]:
-        """The properties whose values the server keeps to itself: whoever needs one brings it along."""
+        """The properties that the server masks; an engine needs their values from elsewhere."""
         return tuple(sorted(key for key, value in self.properties.items() if value == MASK))
 
 

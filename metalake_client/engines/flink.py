@@ -86,7 +86,7 @@ def _checked(way: Way, asked: Asked, catalog: EngineCatalog) -> Part:
 
 
 def name_of(catalog: str, parent: Sequence[str] = ()) -> str:
-    """The name of Flink's catalog for what lies in a schema, or at the top. Raises Refusal for what it cannot spell."""
+    """The name of Flink's catalog for a schema or the top level. Raises Refusal if Flink cannot spell it."""
     if odd := next((level for level in parent if "." in level), None):
         raise Refusal(
             f"What lies in {odd!r} of {catalog} is not there: Flink writes a path of schemas with dots, and the name "

@@ -19,7 +19,7 @@ def text(value: str) -> str:
 
 
 def spark_text(value: str) -> str:
-    """A text of Spark's SQL, in which a backslash is a sign of its own."""
+    """A string literal of Spark SQL, in which backslashes are escaped."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

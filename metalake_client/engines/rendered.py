@@ -1,4 +1,4 @@
-"""What an engine's settings are rendered to: files, and what people must know of them."""
+"""The rendered settings of an engine: files, and notes for their users."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Parts:
         return tuple(f"{part.catalog.name}: {note}" for part in self.parts for note in part.notes)
 
     def in_sql(self) -> list[str]:
-        """What people must know, and what was left out and why, as comments of SQL that end no statement."""
+        """The notes, and what was left out and why, as SQL comments that end no statement."""
         lines = [*self.notes, *(f"Left out: {why}" for why in self.refused.values())]
         return [f"-- {' '.join(line.replace(';', ',').split())}" for line in lines]
 
@@ -169,7 +169,7 @@ def is_masked(catalog: EngineCatalog, key: str) -> bool:
 
 
 def variable_of(catalog: EngineCatalog, key: str) -> str:
-    """The variable of the environment from which an engine takes a property that the server masks."""
+    """The environment variable from which an engine takes a property that the server masks."""
     return re.sub("[^A-Z0-9]+", "_", f"METALAKE_{catalog.name}_{key}".upper())
 
 

@@ -33,7 +33,7 @@ STORES = "Only the store's own rights hold: Spark asks {store} itself."
 
 @dataclass(frozen=True, kw_only=True)
 class SparkCatalog:
-    """A catalog of the metalake as Spark knows it; without `settings` it is not there, and `notes` say why."""
+    """A catalog of the metalake as configured in Spark; without `settings` it is left out, and `notes` say why."""
 
     name: str
     way: str = ""
@@ -47,7 +47,7 @@ class SparkCatalog:
 
 @dataclass(frozen=True, kw_only=True)
 class SparkConfig:
-    """All settings of a Spark for a metalake, Maven coordinates of the jars that they need, and what to know."""
+    """Spark's settings for a metalake, Maven coordinates of the jars that they need, and notes."""
 
     settings: Mapping[str, str]
     packages: tuple[str, ...]
@@ -210,7 +210,7 @@ def _through_rest(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
 
 
 def _hive(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
-    """Iceberg tables through Metalake; all others from the metastore, where Spark can ask it."""
+    """Iceberg tables through Metalake; all others from the metastore, where Spark can reach it."""
     uris = catalog.properties.get("metastore.uris", "")
     iceberg = _through_rest(catalog, asked)
     if catalog.name == asked.hive_catalog:

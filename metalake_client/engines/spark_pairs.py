@@ -19,12 +19,12 @@ RUNTIME = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """A version of Spark, and what goes with it."""
+    """A version of Spark, and the versions compatible with it."""
 
     spark: str
     scala: str
-    java: int  # the oldest that Iceberg's runtime takes
-    hive: str | None = None  # what asks any number of metastores, where there is such a connector
+    java: int  # the oldest that Iceberg's runtime supports
+    hive: str | None = None  # the connector for any number of metastores, if there is one
 
     @property
     def iceberg(self) -> str:
@@ -46,7 +46,7 @@ _WORK = " or ".join(pair.says for pair in PAIRS)
 
 
 def pair_for(spark_version: str) -> Pair:
-    """What goes with a version such as 4.1.4. Raises Failure, naming what works."""
+    """The versions compatible with Spark such as 4.1.4. Raises Failure that lists the supported ones."""
     for pair in PAIRS:
         if re.match(re.escape(pair.spark) + r"(\.|$)", spark_version):
             return replace(pair, hive=None) if pair.hive and _later(spark_version, KYUUBIS_NEWEST) else pair

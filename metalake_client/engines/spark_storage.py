@@ -30,7 +30,7 @@ BUNDLES = {"s3": "aws", "s3a": "aws", "s3n": "aws", "gs": "gcp", "gcs": "gcp", "
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Iceberg's properties, Maven coordinates of the jars that they take, and the secrets that nobody brought."""
+    """Iceberg's properties, Maven coordinates of the jars that they need, and the missing secrets."""
 
     properties: dict[str, str]
     packages: tuple[str, ...]

@@ -60,7 +60,7 @@ class Storage:
 
 
 def storage_of(catalog: EngineCatalog) -> Storage:
-    """Raises Refusal for a place on a storage that is not known here, and for a value that an engine would replace."""
+    """Raises Refusal for a location on an unknown storage, and for a value that an engine would substitute."""
     named = [value_of(catalog, "warehouse"), *value_of(catalog, "allowed-locations").split(",")]
     places = tuple(place.strip() for place in named if place.strip())
     kinds = list(dict.fromkeys(_kind(catalog, place) for place in places))

@@ -1,4 +1,4 @@
-"""A Spark session in which every catalog of a metalake is there under its name."""
+"""A Spark session with every catalog of a metalake under its name."""
 
 from metalake_client.spark.session import metalake_session
 

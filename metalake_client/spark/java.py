@@ -14,7 +14,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def java_program(wanted: str) -> str:
-    """The Java of JAVA_HOME, or else of the PATH; raises Failure if there is none. `wanted` says what for."""
+    """The Java of JAVA_HOME, or else of the PATH. Raises Failure, with the purpose `wanted`, if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=Path(home) / "bin") if home else shutil.which("java")
     if java is None:

@@ -1,4 +1,4 @@
-"""What a Spark session knows of its metalake: `session.metalake`."""
+"""The metalake of a Spark session: `session.metalake`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metalake_client.spark.views import Views
 
 @dataclass(frozen=True)
 class MetalakeOfSession:
-    """Its catalogs, as Spark has them; `print(session.metalake)` tells of each how it is reached and what to know."""
+    """Its catalogs, as configured in Spark; `print(session.metalake)` shows each one's access path and notes."""
 
     url: str
     name: str

@@ -94,7 +94,7 @@ def _client(url: str, token: str, user: str, password: str) -> Client:
 
 
 def _has_kyuubi(jars: Sequence[str | Path] | None) -> bool:
-    """Whether Spark has, or will fetch, what asks any number of metastores."""
+    """Whether Spark has, or will fetch, the connector for any number of metastores."""
     running = _running()
     if running is not None:
         return any(CONNECTOR in jar.name for jar in _jars_of(running))
