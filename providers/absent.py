@@ -1,4 +1,4 @@
-"""The remote stores of a system without partitions or without Iceberg tables: every call is refused."""
+"""Null remote stores for a system without partitions or Iceberg tables: remote calls raise Unsupported."""
 
 from __future__ import annotations
 

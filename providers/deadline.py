@@ -1,6 +1,6 @@
 """The deadline of a thread's call to an outside system, after which the call must change nothing there.
 
-A caller whose time is up reads back what the call did and may undo it, so the call must not write after that.
+After a timeout the caller reads back what the call did and may undo it, so the call must not write any more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def until(moment: float) -> Iterator[None]:
 
 
 def is_set() -> bool:
-    """Whether this thread makes a call that has a deadline."""
+    """Whether this thread's call has a deadline."""
     return hasattr(_call, "until")
 
 
