@@ -1,4 +1,4 @@
-"""Snapshots, the branches and tags that name them, and the log of which was current when.
+"""Snapshots, snapshot references (branches and tags) and the snapshot log.
 
 Source of the rules: Iceberg spec, "Snapshots", "Snapshot References" and "Row Lineage"; messages as in the reference
 implementation where it has one.
@@ -31,7 +31,7 @@ OPERATIONS = ("append", "replace", "overwrite", "delete")
 
 
 def add_snapshot(draft: Draft, update: Json) -> None:
-    """Add a snapshot. Raises Conflict if it was prepared on an older state of the table: load again and retry."""
+    """Add a snapshot. Raises Conflict if it is based on stale metadata: the client must reload and retry."""
     snapshot = get_object(update, "snapshot")
     _check_shape(snapshot, draft.format_version)
     for key, name in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
@@ -49,7 +49,7 @@ def add_snapshot(draft: Draft, update: Json) -> None:
 
 
 def set_snapshot_ref(draft: Draft, update: Json) -> None:
-    """Point a branch or tag at a snapshot. Moving `main` makes the snapshot current and is logged."""
+    """Point a branch or tag at a snapshot. Moving `main` sets the current snapshot and adds a snapshot log entry."""
     name = get_text(update, "ref-name")
     ref = _read_ref(name, update)
     if draft.metadata["refs"].get(name) == ref:
@@ -67,12 +67,12 @@ def set_snapshot_ref(draft: Draft, update: Json) -> None:
 
 
 def remove_snapshot_ref(draft: Draft, update: Json) -> None:
-    """Drop a branch or tag; an unknown one is ignored. Without `main` the table is empty."""
+    """Drop a branch or tag; unknown names are ignored. Dropping `main` leaves the table empty."""
     _remove_refs(draft, [get_text(update, "ref-name")])
 
 
 def remove_snapshots(draft: Draft, update: Json) -> None:
-    """Remove snapshots with their statistics and the refs that name them; unknown ids are ignored."""
+    """Remove snapshots with their statistics and references; unknown ids are ignored."""
     gone = draft.drop("snapshots", get_longs(update, "snapshot-ids"))
     if not gone:
         return
@@ -86,8 +86,8 @@ def remove_snapshots(draft: Draft, update: Json) -> None:
 
 
 def correct_snapshot_log(draft: Draft) -> None:
-    """Drop from the log snapshots that were current only between two updates of this commit, and all entries before a
-    gap: with an entry missing in the middle, time travel would answer wrongly."""
+    """Drop log entries of snapshots that were current only within this commit, and all entries before a removed
+    snapshot: a gap in the log would break time travel."""
     superseded = draft.added_mains - {draft.metadata.get("current-snapshot-id")}
     if not superseded and not draft.snapshots_removed:
         return
@@ -101,7 +101,7 @@ def correct_snapshot_log(draft: Draft) -> None:
 
 
 def no_current_snapshot(format_version: int) -> int | None:
-    """The current-snapshot-id of an empty table: null since version 3, before it -1, which older readers expect."""
+    """The current-snapshot-id of an empty table: null since version 3, -1 before, as older readers expect."""
     return None if format_version >= ROW_LINEAGE_VERSION else NO_SNAPSHOT
 
 
@@ -184,13 +184,13 @@ def _log_current(draft: Draft, snapshot_id: int) -> None:
                 f"Invalid snapshot timestamp {timestamp}: over a minute before the last snapshot log entry {latest}"
             )
     else:
-        # Our own clock, since a writer's clock that is ahead must not make every later rollback fail.
+        # Our own clock: a writer's clock running ahead must not make every later rollback fail.
         timestamp = max(draft.now_ms if draft.updated_ms is None else draft.updated_ms, latest)
     log.append({"snapshot-id": snapshot_id, "timestamp-ms": timestamp})
 
 
 def _ref_names(draft: Draft) -> dict[int, list[str]]:
-    """The names of branches and tags by their snapshot; one that was moved since is still there."""
+    """Branch and tag names by snapshot id; a moved one is still listed under its old snapshot too."""
     if draft.ref_names is None:
         draft.ref_names = {}
         for name, ref in draft.metadata["refs"].items():

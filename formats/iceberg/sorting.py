@@ -1,4 +1,4 @@
-"""Sort orders: check them, add and choose them. Order 0 is always the unsorted one.
+"""Sort orders: validate, add and set the default. Order 0 is always unsorted.
 
 Source of the rules: Iceberg spec, "Sorting"; messages as in the reference implementation where it has one.
 """
@@ -18,7 +18,7 @@ FIRST_ORDER_ID = 1
 
 
 def read_fields(order: Json) -> list[Json]:
-    """A client's sort fields, checked for form but not yet against a schema."""
+    """A client's sort fields, validated, but not against a schema yet. Raises Invalid."""
     if has(order, "order-id"):
         get_int(order, "order-id")
     fields = get_objects(order, "fields", "the sort order")
@@ -33,7 +33,7 @@ def read_fields(order: Json) -> list[Json]:
 
 
 def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
-    """Raises Invalid for a field whose column is missing or of a wrong kind."""
+    """Raises Invalid for a field whose source column is missing or of a type that cannot be sorted by."""
     for field in fields:
         column = index.columns.get(field.get("source-id", -1))
         if column is None:
@@ -44,7 +44,7 @@ def check_sources(fields: Iterable[Json], index: SchemaIndex) -> None:
 
 
 def add_sort_order(draft: Draft, update: Json) -> None:
-    """Add a sort order, or reuse an equal one. The id in the body is only a hint."""
+    """Add a sort order, or reuse an equal one. The requested id is only a hint."""
     order = get_object(update, "sort-order")
     fields = read_fields(order)
     check_sources(fields, current_schema_index(draft))
@@ -60,11 +60,11 @@ def add_sort_order(draft: Draft, update: Json) -> None:
 
 
 def set_default_sort_order(draft: Draft, update: Json) -> None:
-    """Sort new data by an order; -1 is the one last added by this request."""
+    """Set the default sort order; -1 means the one last added by this request."""
     draft.make_current("order", get_int(update, "sort-order-id"), "default-sort-order-id", "default sort order")
 
 
 def _shape(order: Json) -> str:
-    """A text that orders share which sort alike."""
+    """A comparison key: equal for orders that sort the same way."""
     fields = order["fields"]
     return repr([(each.get("source-id"), each["transform"], each["direction"], each["null-order"]) for each in fields])

@@ -1,4 +1,4 @@
-"""Statistics files of snapshots: one table-wide and one per-partition file for each. Source: Iceberg spec, "Table
+"""Statistics files of snapshots: at most one table-wide and one per-partition file each. Source: Iceberg spec, "Table
 Statistics" and "Partition Statistics"."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from metalake.errors import Invalid
 
 
 def set_statistics(draft: Draft, update: Json) -> None:
-    """Set a snapshot's statistics file; it replaces an earlier one."""
+    """Set or replace a snapshot's statistics file."""
     statistics = get_object(update, "statistics")
     _check_file(statistics)
     get_long(statistics, "file-footer-size-in-bytes", "statistics")
@@ -31,7 +31,7 @@ def remove_statistics(draft: Draft, update: Json) -> None:
 
 
 def set_partition_statistics(draft: Draft, update: Json) -> None:
-    """Set a snapshot's partition statistics file; it replaces an earlier one."""
+    """Set or replace a snapshot's partition statistics file."""
     statistics = get_object(update, "partition-statistics")
     _check_file(statistics)
     _replace(draft, "partition-statistics", statistics)

@@ -1,8 +1,8 @@
-"""Open, read, create and delete files of a catalog's storage or of this machine; failures become our own errors.
+"""Open, read, create and delete files in a catalog's storage or on the local disk, with failures as our own errors.
 
-A FileIO is built from the catalog's own settings alone: a table's properties never choose a class, an endpoint
-or a key. Files of this machine are read and written by system calls; what speaks with a remote storage is given
-(providers/network/storage.py) and imported for the first file there.
+A FileIO is built only from the catalog's settings: table properties never choose a class, an endpoint or a key. Local
+files are accessed by system calls; the client of remote storages is injected (providers/network/storage.py), and
+imported with the first file there.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ log = logging.getLogger(__name__)
 
 IO_SETTINGS = ("s3.", "gcs.", "adls.", "hdfs.", "oss.", "client.")
 REMOTE_DEFAULTS = {"s3.connect-timeout": "3", "s3.request-timeout": "10"}
-LONGEST = {"s3.connect-timeout": 10.0, "s3.request-timeout": 30.0}  # seconds, so that no thread waits for ever
+LONGEST = {"s3.connect-timeout": 10.0, "s3.request-timeout": 30.0}  # seconds, so that no thread blocks forever
 # The disk or the account's quota is full, or the file is larger than the process may write.
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# A path that cannot exist is a missing file, not a storage in trouble.
+# A path that cannot exist is a missing file, not a storage failure.
 NO_SUCH_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
-# Refusals of AWS that a retry does not change.
+# AWS errors that are not worth a retry.
 REFUSALS = frozenset(
     {"AccessDenied", "InvalidAccessKeyId", "InvalidClientTokenId", "NoSuchBucket", "SignatureDoesNotMatch"}
 )
-# Refusals that end when the catalog gets new keys; they are retried, so that a purge goes on then.
+# Errors that go away once the catalog gets new keys; retryable, so that a purge resumes then.
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 AZURE = re.compile(r"^((?:abfs|wasb)s?)://([^/@]+)@[^/]+", re.IGNORECASE)
 
 
 class Refused(Exception):
-    """A storage answered with an error, of which we repeat the code alone."""
+    """An error response of a storage; only its code is repeated."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code if re.fullmatch(r"[\w ]{1,60}", code) else "unknown"
 
 
-# Given the settings, the scheme of locations, and whether the server's own identity opens them: the used part of a
-# FileIO, and `holds_files`, which says whether a file lies anywhere in a folder.
+# From the settings, the URI scheme and whether to use the server's own credentials: the subset of a FileIO used here,
+# plus `holds_files`, which tells whether a folder has a file at any depth.
 Opener = Callable[[Mapping[str, str], str, bool], Any]
 
 
 def this_machine_alone(settings: Mapping[str, str], scheme: str, is_own: bool) -> FileIO:
-    """The Opener without remote storage: always raises Invalid."""
+    """The Opener for local files only: always raises Invalid."""
     raise Invalid(f"No client for {scheme}:// locations was given.", kind="storage")
 
 
@@ -76,7 +76,7 @@ def file_io(
 ) -> FileIO:
     """The FileIO of a catalog, shared by catalogs with the same storage settings. Pass catalog properties only.
 
-    In `own_places`, locations or all of a system as `s3://*`, the server's own identity is used where keys are lacking.
+    In `own_places` (locations, or a whole scheme as `s3://*`), missing keys fall back to the server's own credentials.
     """
     settings = {key: value for key, value in catalog_properties.items() if key.startswith(IO_SETTINGS)}
     settings = REMOTE_DEFAULTS | {key: value for key, value in settings.items() if not loads_class(key)}
@@ -97,7 +97,7 @@ def _shared(settings: tuple[tuple[str, str], ...], opener: Opener, own_places: t
 
 
 class LazyFileIO:
-    """Files of a catalog's remote storages, each opened on first use."""
+    """The FileIO of a catalog's remote storages; the client of each is created on first use."""
 
     def __init__(self, settings: dict[str, str], opener: Opener, own_places: tuple[str, ...]) -> None:
         self.properties = settings
@@ -105,7 +105,7 @@ class LazyFileIO:
         self._open = lru_cache(maxsize=16)(lambda scheme, is_own: opener(settings, scheme, is_own))
 
     def files_of(self, location: str) -> Any:
-        """What opens a location. Raises Invalid, ProviderUnavailable."""
+        """The client for a location. Raises Invalid, ProviderUnavailable."""
         scheme = location.partition("://")[0].lower()
         return self._open(scheme, any(_is_in(location, scheme, place) for place in self.own_places))
 
@@ -130,14 +130,14 @@ def _is_in(location: str, scheme: str, place: str) -> bool:
 
 
 def make_durable(location: str) -> None:
-    """Sync a local file that another process wrote, before a pointer names it; remote storages need no sync."""
+    """Fsync a local file written by another process before a pointer refers to it; remote storages need none."""
     if is_local(location):
         with _storage_errors(location):
             durable_files.make_durable(real_path(location))
 
 
 def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
-    """The bytes of a file. Raises NotFound, TooLarge, ProviderUnavailable, and Invalid for a folder or device."""
+    """A file's content. Raises NotFound, TooLarge, ProviderUnavailable, and Invalid for a folder, pipe or device."""
     if is_local(location):
         _require_file(location)
     with _storage_errors(location), _opened(io, location) as stream:
@@ -149,7 +149,7 @@ def read_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
 
 
 def read_small(location: str, most: int) -> bytes | None:
-    """The bytes of a file of this machine; None for whatever is more than a plain file of so many bytes at most."""
+    """A local file's content; None unless it is a readable regular file of at most `most` bytes."""
     try:
         file = os.open(named_path(location), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -171,7 +171,7 @@ def _opened(io: FileIO, location: str) -> BinaryIO | InputStream:
 
 
 def is_empty(io: FileIO, location: str) -> bool:
-    """Whether a folder is missing or has no file at any depth; a staged creation may leave empty folders behind.
+    """Whether a folder is missing or has no file at any depth; staged creates may leave empty folders.
 
     Raises ProviderUnavailable, Invalid, NotFound.
     """
@@ -183,7 +183,7 @@ def is_empty(io: FileIO, location: str) -> bool:
 
 
 def _holds_a_file_here(folder: str) -> bool:
-    """Whether a local folder has a file at any depth; a symbolic link counts as its target."""
+    """Whether a local folder has a file at any depth; symbolic links are followed."""
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
@@ -193,13 +193,13 @@ def _holds_a_file_here(folder: str) -> bool:
     try:
         return any(_holds_a_file_here(entry.path) for entry in entries)
     except OSError:
-        return True  # what cannot be looked at is not known to be empty
+        return True  # an unreadable folder is not known to be empty
 
 
 def make_folder(location: str) -> None:
-    """Make a folder of this machine and those above it, which may be there. The location must have been checked.
+    """Create a local folder and its parents if missing. The caller must have checked the location.
 
-    Raises ProviderUnavailable, and Invalid where a file lies in its way or a name is too long for the disk.
+    Raises ProviderUnavailable, and Invalid if a file is in the way or a name is too long for the file system.
     """
     try:
         with _storage_errors(location):
@@ -211,7 +211,7 @@ def make_folder(location: str) -> None:
 
 
 def _require_file(location: str) -> None:
-    """Raise Invalid for a directory, and for a pipe or device, whose reader would wait for ever."""
+    """Raise Invalid for a directory, and for a pipe or device, which would block its reader forever."""
     path = real_path(location)
     if os.path.exists(path) and not os.path.isfile(path):
         what = "A directory" if os.path.isdir(path) else "A pipe or a device"
@@ -221,7 +221,7 @@ def _require_file(location: str) -> None:
 def delete_file(io: FileIO, location: str) -> int:
     """Delete a file; 1 if it was deleted, 0 if there was none.
 
-    Raises ProviderUnavailable, and Invalid for a file of the server's own data.
+    Raises ProviderUnavailable, and Invalid for a file in the server's own data directories.
     """
     require_deletable(location)
     try:
@@ -238,8 +238,8 @@ def delete_file(io: FileIO, location: str) -> int:
 def require_reachable(io: FileIO, location: str) -> None:
     """Check that a folder can be reached, without writing to it. Raises ProviderUnavailable.
 
-    On this machine, the folder or the nearest existing one above it must be writable for this server. In a remote
-    storage, the folder or at least its bucket must exist; whether it is writable shows with the first file.
+    A local folder, or its nearest existing parent, must be writable for this server. In a remote storage the folder or
+    at least its bucket must exist; whether it is writable shows with the first write.
     """
     local = real_path(location)
     if local.startswith("/"):
@@ -255,7 +255,7 @@ def require_reachable(io: FileIO, location: str) -> None:
             if io.new_input(bucket).exists():
                 return
     except ProviderUnavailable as refusal:
-        if not refusal.retryable:  # keys that may read only a part of the bucket are refused here, and may still do
+        if not refusal.retryable:  # keys restricted to a prefix are refused here, and may still work
             return
         raise
     raise ProviderUnavailable(f"There is no {bucket} in the storage.", kind="storage", retryable=False)
@@ -269,7 +269,7 @@ def _require_writable_folder(location: str, path: str) -> None:
 
 
 def delete_quietly(io: FileIO, locations: Iterable[str]) -> None:
-    """Delete files and log failures. Only for files we wrote, or that `table_locations.owned_by` allows."""
+    """Delete files; failures are only logged. For files that we wrote or that `table_locations.owned_by` accepts."""
     for location in locations:
         try:
             delete_file(io, location)
@@ -278,7 +278,7 @@ def delete_quietly(io: FileIO, locations: Iterable[str]) -> None:
 
 
 def create(io: FileIO, location: str, content: bytes) -> None:
-    """Write a new file; a half-written one is removed. Raises AlreadyExists, ProviderUnavailable, StoreUnavailable."""
+    """Write a new file; a partial one is removed. Raises AlreadyExists, ProviderUnavailable, StoreUnavailable."""
     if is_local(location):
         with _storage_errors(location):
             durable_files.write_new(real_path(location), content)
@@ -294,13 +294,13 @@ def create(io: FileIO, location: str, content: bytes) -> None:
 
 
 def _address(location: str) -> str:
-    """The location in the storage client's form: Azure's client takes the account from its settings."""
+    """The location in the storage client's form: the Azure client takes the account from its settings."""
     return AZURE.sub(r"\1://\2", location)
 
 
 @contextmanager
 def _storage_errors(location: str) -> Iterator[None]:
-    """Turn what a storage client raises into our errors, without its text, which may quote requests and keys."""
+    """Map a storage client's exceptions to our errors, without their text, which may contain requests and keys."""
     try:
         yield
     except MetalakeError:
@@ -317,7 +317,7 @@ def _storage_errors(location: str) -> Iterator[None]:
             raise _no_such_file(location) from None
         if getattr(error, "errno", None) in NO_SPACE:
             message = f"The storage takes no more at the moment, not {location}; nothing was changed."
-            raise StoreUnavailable(message, kind="storage") from error  # chained, so that the log has its name
+            raise StoreUnavailable(message, kind="storage") from error  # chained, so that the log names it
         if isinstance(error, IsADirectoryError) or "is a directory" in str(error):
             raise Invalid(f"A directory, not a file: {location}", kind="metadata-file") from None
         reason = _reason(error)
@@ -329,7 +329,7 @@ def _storage_errors(location: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The error's code or class name, which quotes no request."""
+    """The error's code or class name, which reveals nothing of the request."""
     return error.code if isinstance(error, Refused) else type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""The places and files that a table's metadata names, and which of them belong to the table."""
+"""The locations and files that table metadata refers to, and which of them belong to the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from formats.iceberg.locations import check_allowed, is_allowed, is_under, real_path
 from metalake.errors import Invalid
 
-# Properties by which a table says where its files go (Iceberg's write properties, two of them deprecated).
+# Properties that redirect where a table's files are written (Iceberg's write properties, two of them deprecated).
 PATH_PROPERTIES = (
     "write.data.path",
     "write.metadata.path",
@@ -23,7 +23,7 @@ FILE_FIELDS = (
 
 
 def effective_locations(metadata: Mapping[str, Any]) -> list[str]:
-    """Every location to which an engine or this server writes files of a table or view; the first is its `location`.
+    """Every location that engines or this server write a table's or view's files to; the first is its `location`.
 
     Raises Invalid if the metadata has no location or a path property is not text.
     """
@@ -36,13 +36,13 @@ def effective_locations(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def added_locations(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The effective locations of a table's new metadata that do not lie in those of the metadata before."""
+    """The effective locations of the new metadata that are not inside those of the old."""
     had = effective_locations(before)
     return [place for place in effective_locations(after) if not any(is_under(place, other) for other in had)]
 
 
 def logged_files(metadata: Mapping[str, Any]) -> list[str]:
-    """The older metadata files that the log names; the log of a registered table may hold anything."""
+    """The previous metadata files in the metadata log; malformed entries, as of a registered table, are skipped."""
     named = (entry.get("metadata-file") for entry in metadata.get("metadata-log") or ())
     return [file for file in named if isinstance(file, str)]
 
@@ -50,7 +50,7 @@ def logged_files(metadata: Mapping[str, Any]) -> list[str]:
 def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str], file_roots: Sequence[str]) -> None:
     """Raise Invalid unless every effective location is allowed; called by every create, commit and register.
 
-    It checks all of them, whatever a request changes: checking only the changed ones was CVE-2026-42812.
+    All are checked, not just those that a request changes: checking only the changed ones was CVE-2026-42812.
     """
     for location in effective_locations(metadata):
         check_allowed(location, allowed, file_roots=file_roots)
@@ -59,10 +59,10 @@ def check_metadata_locations(metadata: Mapping[str, Any], allowed: Sequence[str]
 def owned_by(
     places: Sequence[str], allowed: Sequence[str], file_roots: Sequence[str], spared: Sequence[str] = ()
 ) -> Callable[[str], bool]:
-    """A function that says whether a file belongs to the table; only such files may be deleted.
+    """A predicate for the files that belong to the table; only those may be deleted.
 
-    A file is the table's if it lies in one of its `places` that the catalog still allows, and in none of the `spared`
-    ones. Users write the metadata and may name any file in it, so lying in an allowed location is not enough.
+    They are inside one of its `places` that the catalog still allows, and in none of the `spared` ones. An allowed
+    location alone is not enough: users write the metadata and can refer to any file.
     """
     prefixes = [real_path(place) for place in places if is_allowed(place, allowed, file_roots)]
     others = [real_path(place) for place in spared]
@@ -79,7 +79,7 @@ def owned_by(
 
 
 def referenced_files(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """The files the metadata itself names: manifest lists, manifests (v1), statistics, older metadata files."""
+    """The files that the metadata itself refers to: manifest lists, manifests (v1), statistics, old metadata files."""
     for snapshot in metadata.get("snapshots") or ():
         yield from (path for path in (snapshot.get("manifest-list"), *(snapshot.get("manifests") or ())) if path)
     for field, key in FILE_FIELDS:

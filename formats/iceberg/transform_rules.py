@@ -25,7 +25,7 @@ _SIZED = re.compile(r"(bucket|truncate)\[([0-9]{1,10})\]")
 
 
 def check_transform(text: str) -> str:
-    """The transform's name without its parameter. Raises Invalid for one that Iceberg does not have."""
+    """The transform's name without its parameter. Raises Invalid for a transform unknown to Iceberg."""
     if text in ("identity", "year", "month", "day", "hour", VOID):
         return text
     if match := _SIZED.fullmatch(text):
@@ -36,7 +36,7 @@ def check_transform(text: str) -> str:
 
 
 def check_applies(text: str, column: Column) -> None:
-    """Raises Invalid if the transform cannot be used on the column's type."""
+    """Raises Invalid if the transform does not apply to the column's type."""
     name = check_transform(text)
     if name == "identity":
         applies = column.kind not in _NOT_IDENTITY

@@ -37,7 +37,7 @@ _WIDTH = re.compile(r"(bucket|truncate)\[([0-9]+)\]")
 
 
 class Transform(NamedTuple):
-    """A function of a column to partition or sort by; `width` is for bucket and truncate."""
+    """A partition or sort transform of a column; only bucket and truncate have a `width`."""
 
     name: str
     source: Sequence[str]
@@ -48,9 +48,9 @@ class Transform(NamedTuple):
 
 
 def partition_spec(partitioning: Sequence[wire.Partitioning], named: Mapping[str, Place]) -> dict[str, Any] | None:
-    """The Iceberg partition spec, or None when there is no partitioning; `named` has the columns by full name.
+    """The Iceberg partition spec, or None if unpartitioned; `named` has the columns by full name.
 
-    Raises Unsupported for a strategy Iceberg lacks, Invalid for a wrong or repeated source.
+    Raises Unsupported for a strategy that Iceberg lacks, Invalid for an invalid or repeated source column.
     """
     fields: list[dict[str, Any]] = []
     seen: set[tuple[int, str]] = set()
@@ -77,9 +77,9 @@ def partition_spec(partitioning: Sequence[wire.Partitioning], named: Mapping[str
 
 
 def sort_order(orders: Sequence[wire.SortOrder], named: Mapping[str, Place]) -> dict[str, Any] | None:
-    """The Iceberg sort order, or None when unsorted; `named` has the columns by full name.
+    """The Iceberg sort order, or None if unsorted; `named` has the columns by full name.
 
-    Raises Unsupported for a term Iceberg lacks, Invalid for a wrong source.
+    Raises Unsupported for a sort term that Iceberg lacks, Invalid for an invalid source column.
     """
     fields: list[dict[str, Any]] = []
     for position, order in enumerate(orders):
@@ -154,8 +154,7 @@ def _source(transform: Transform, named: Mapping[str, Place], where: str) -> Pla
 def native_partitioning(spec: Mapping[str, Any], paths: Mapping[int, Sequence[str]]) -> list[dict[str, Any]]:
     """The native form of a partition spec; `paths` has the path of each column by id.
 
-    Void fields, and fields of dropped columns, partition nothing and are left out; a transform unknown to this
-    version becomes a function of that name.
+    Void transforms and fields of dropped columns are left out; an unknown transform becomes a function of that name.
     """
     return [
         _native_partition(item["transform"], sources)
@@ -176,7 +175,7 @@ def _native_partition(transform: str, sources: list[list[str]]) -> dict[str, Any
 
 
 def native_sort_orders(order: Mapping[str, Any], paths: Mapping[int, Sequence[str]]) -> list[dict[str, Any]]:
-    """The native form of a sort order, under the same rules as `native_partitioning`."""
+    """The native form of a sort order, with the rules and `paths` of `native_partitioning`."""
     return [
         {
             "sortTerm": _native_term(item["transform"], sources),
@@ -199,7 +198,7 @@ def _native_term(transform: str, sources: list[list[str]]) -> dict[str, Any]:
 
 
 def describe_sort_order(order: Mapping[str, Any], paths: Mapping[int, Sequence[str]]) -> str:
-    """A sort order as one line of SQL-like text, as engines print it in table properties."""
+    """A sort order as one line of SQL-like text, as engines show it in table properties."""
     terms = []
     for item in order.get("fields", ()):
         sources = _source_paths(item, paths)
@@ -219,12 +218,12 @@ def _describe_term(transform: str, column: str) -> str:
 
 
 def source_ids(fields: Sequence[Mapping[str, Any]]) -> set[int]:
-    """The ids of the source columns of partition or sort fields; void fields have none."""
+    """The source column ids of partition or sort fields, except void ones."""
     return {id for item in fields if item["transform"] != "void" for id in _ids(item)}
 
 
 def _ids(item: Mapping[str, Any]) -> list[int]:
-    """The source columns of a field; format version 3 allows several, in `source-ids`."""
+    """The source column ids of a field; format version 3 allows several, in `source-ids`."""
     return item.get("source-ids") or [item["source-id"]]
 
 

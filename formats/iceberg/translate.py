@@ -18,7 +18,7 @@ FILE_FORMATS = ("parquet", "avro", "orc")
 FILE_FORMAT = "write.format.default"
 DISTRIBUTION_MODE = "write.distribution-mode"
 
-# Users never set these: other fields of the table have them, or Iceberg computes them (Iceberg: TableProperties).
+# Users cannot set these: they come from other fields of the table, or Iceberg computes them (Iceberg: TableProperties).
 RESERVED = {
     "comment": "it is the table's comment",
     "creator": "it is in the table's audit information",
@@ -40,11 +40,11 @@ RESERVED = {
 def to_iceberg(
     request: CreateTableRequest,
 ) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any] | None, dict[str, str]]:
-    """A native create as Iceberg's schema, partition spec, sort order and properties; None for no spec or order.
+    """A native create request as Iceberg's schema, partition spec and sort order (None if absent) and properties.
 
-    Field ids are provisional; the catalog replaces them. If `location` or `format-version` were requested, they are
-    still among the properties, and the caller removes them.
-    Raises Unsupported for what Iceberg cannot express, Invalid for contradictions; both name the place.
+    Field ids are provisional; the catalog reassigns them. A requested `location` or `format-version` stays in the
+    properties for the caller to remove.
+    Raises Unsupported for what Iceberg cannot express, Invalid for contradictions; both name the field.
     """
     if request.indexes:
         raise Unsupported("indexes: Iceberg has no indexes, and its identifier fields are no key", kind="table")
@@ -63,7 +63,7 @@ def to_iceberg(
 
 
 def format_version(properties: Mapping[str, str]) -> int:
-    """The Iceberg format version that create properties ask for. Raises Invalid for one that we cannot write."""
+    """The format version requested by a create's properties. Raises Invalid for one that we cannot write."""
     asked = properties.get("format-version", "").strip()
     if not asked:
         return DEFAULT_FORMAT_VERSION
@@ -84,9 +84,9 @@ def _struct(columns: Sequence[Column], version: int) -> fields.Struct:
 
 
 def column_field(column: Column, id: int, ids: Iterator[int], where: str, version: int) -> fields.Field:
-    """A native column as a field of this id; what is nested in it is numbered from `ids`.
+    """A native column as an Iceberg field with this id; nested fields take theirs from `ids`.
 
-    Raises Unsupported or Invalid, naming the place.
+    Raises Unsupported or Invalid, naming the field.
     """
     if column.auto_increment:
         raise Unsupported(f"{where}.autoIncrement: Iceberg does not count rows by itself", kind="column")
@@ -120,7 +120,7 @@ def _apply_file_format(asked: str | None, name: str, properties: dict[str, str])
 
 
 def _distribution_mode(distribution: Distribution | None, partitioned: bool, sorted_: bool) -> str:
-    """The write distribution mode; by default range for a sorted table and hash for a partitioned one."""
+    """The write distribution mode; by default range if sorted, else hash if partitioned."""
     if distribution is None or distribution.strategy == "none":
         return "range" if sorted_ else "hash" if partitioned else "none"
     if distribution.strategy == "even":
@@ -137,10 +137,9 @@ def _distribution_mode(distribution: Distribution | None, partitioned: bool, sor
 
 
 def from_iceberg(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a native table's JSON that come from its Iceberg metadata.
+    """The native table JSON derived from its Iceberg metadata; the caller adds the name and the audit information.
 
-    They are `columns`, `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and `properties`; the caller
-    adds the name and the audit information.
+    The keys are `columns`, `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and `properties`.
     """
     schema = current_schema(metadata)
     struct = fields.read_struct(schema)
@@ -160,7 +159,7 @@ def from_iceberg(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def native_column(field: fields.Field) -> dict[str, Any]:
-    """A field of a schema as the native wire's column."""
+    """A top-level field of a schema as a column of the native API."""
     column: dict[str, Any] = {
         "name": field.name,
         "type": types.native_type(field.type),
@@ -181,7 +180,7 @@ def _native_distribution(mode: str | None) -> dict[str, Any]:
 def _computed_properties(
     metadata: Mapping[str, Any], schema: Mapping[str, Any], order: Mapping[str, Any], paths: Mapping[int, Sequence[str]]
 ) -> dict[str, str]:
-    """Fields of the metadata that the native wire shows as properties."""
+    """Metadata fields that the native API returns as properties."""
     file_format = (metadata.get("properties") or {}).get(FILE_FORMAT, "parquet")
     snapshot = metadata.get("current-snapshot-id")
     properties = {
@@ -199,7 +198,7 @@ def _computed_properties(
 
 
 def current_schema(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in force; old version 1 metadata has only one, under `schema`."""
+    """The current schema; old version 1 metadata has only one, under `schema`. Raises Invalid if it is missing."""
     current = metadata.get("current-schema-id")
     for schema in metadata.get("schemas") or ():
         if schema.get("schema-id", 0) == current:
@@ -210,7 +209,7 @@ def current_schema(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_spec(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The partition spec in force; old version 1 metadata has only one, as a list under `partition-spec`."""
+    """The default partition spec; old version 1 metadata has only one, as a list under `partition-spec`."""
     for spec in metadata.get("partition-specs") or ():
         if spec.get("spec-id") == metadata.get("default-spec-id"):
             return spec
@@ -218,7 +217,7 @@ def default_spec(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_sort_order(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The sort order in force; unsorted when there is none."""
+    """The default sort order; unsorted if there is none."""
     for order in metadata.get("sort-orders") or ():
         if order.get("order-id") == metadata.get("default-sort-order-id"):
             return order

@@ -1,6 +1,6 @@
 """Translate native types and default values to Iceberg's and back.
 
-Iceberg spec, "Primitive Types" and appendix C for the spelling of types and of single values.
+Source: Iceberg spec, "Primitive Types", and appendix C for the JSON of types and single values.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ WIDER = {
 
 
 def iceberg_type(native: DataType, ids: Iterator[int], where: str, version: int) -> Type:
-    """The Iceberg type for a native type, with nested fields numbered from `ids`.
+    """The Iceberg type of a native type; nested fields take their ids from `ids`.
 
-    Raises Unsupported when Iceberg, or format `version` of it, has no such type; `where` names the place.
+    Raises Unsupported if format `version` has no such type; `where` is the path in the request, for the message.
     """
     match native:
         case str():
@@ -117,7 +117,7 @@ def _iceberg_name(native: str) -> str | None:
 
 
 def native_type(type: Type) -> str | dict[str, Any]:
-    """The native wire form of an Iceberg type; a type unknown to this version becomes an external one."""
+    """The native API's JSON of an Iceberg type; an unknown type becomes an external one."""
     match type:
         case Struct(fields):
             return {"type": "struct", "fields": [_native_member(child) for child in fields]}
@@ -153,9 +153,9 @@ def _native_primitive(type: str) -> str | dict[str, Any]:
 
 
 def default_value(expression: object, type: Type, where: str, version: int) -> Any:
-    """The JSON single value of a native default, or None if there is none.
+    """A native default value as an Iceberg JSON single value; None if there is none.
 
-    Raises Unsupported when Iceberg cannot express it, Invalid when it is not a value of the column's type.
+    Raises Unsupported if Iceberg cannot express it, Invalid if it is not a value of the column's type.
     """
     if expression is None or is_null(expression):
         return None

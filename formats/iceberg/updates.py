@@ -1,4 +1,4 @@
-"""What the updates of a table and of a view have in common (Iceberg REST specification, "BaseUpdate")."""
+"""Metadata updates common to tables and views (Iceberg REST specification, "BaseUpdate")."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from metalake.errors import Invalid
 
 Action = Callable[[Draft, Json], None]
 REFERENCE_TEXT = "reference-text"
-"""The kind of an error whose text clients compare with the reference implementation's, so that it gets no place."""
+"""The kind of errors whose text clients compare with the reference implementation's: no position is appended."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def apply_each(draft: Draft, updates: list[Any], actions: Mapping[str, Action]) -> None:
-    """Apply updates in order. Raises Invalid or Conflict, naming the update."""
+    """Apply updates in order. Raises Invalid or Conflict, naming the update's action and position."""
     for position, update in enumerate(as_list(updates, "updates")):
         _apply(draft, position, update, actions)
 
@@ -40,7 +40,7 @@ def _apply(draft: Draft, position: int, update: object, actions: Mapping[str, Ac
 
 
 def assign_uuid(key: str, noun: str) -> Action:
-    """The update that gives a uuid under this key of the metadata, once."""
+    """An update that assigns the UUID under `key`. It raises Invalid if another one is assigned already."""
 
     def assign(draft: Draft, update: Json) -> None:
         wanted = checked_uuid(get_text(update, "uuid"))
@@ -54,7 +54,7 @@ def assign_uuid(key: str, noun: str) -> Action:
 
 
 def set_location(draft: Draft, update: Json) -> None:
-    """Set the location."""
+    """Set the location. Raises Invalid for an empty one."""
     draft.put("location", checked_location(get_text(update, "location")))
 
 
@@ -67,7 +67,7 @@ def checked_uuid(value: object) -> str:
 
 
 def checked_location(value: object) -> str:
-    """The location with a scheme and without slashes at its end. Raises Invalid for an empty one."""
+    """The location with a scheme and without trailing slashes. Raises Invalid for an empty one."""
     location = as_text(value, "location")
     while location.endswith("/") and not location.endswith("://"):
         location = location[:-1]

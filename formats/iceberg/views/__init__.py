@@ -1,1 +1,1 @@
-"""Iceberg views: the metadata file of a view, its next state after a commit, and its translation to the native wire."""
+"""Iceberg views: their metadata files, the updates of commits, and their translation to and from the native API."""

@@ -1,7 +1,7 @@
-"""Build Iceberg view metadata: a new view's, and the next state of a view after a commit's updates.
+"""Build Iceberg view metadata for new views, and apply a commit's updates to existing metadata.
 
-As the builder of tables: pure functions over JSON objects that never change their arguments and copy fields that they
-do not understand. Sources: Iceberg view spec; Iceberg REST specification, "ViewUpdate". Behaviour and messages follow
+As in the table builder, pure functions over JSON objects that never modify their arguments and preserve unknown fields.
+Sources: Iceberg view spec; Iceberg REST specification, "ViewUpdate". Behaviour and messages follow
 the reference implementation's metadata builder.
 """
 
@@ -17,7 +17,7 @@ from formats.iceberg.views import security, versions
 from metalake.errors import Invalid
 
 FORMAT_VERSION = 1
-NEWEST_TYPES = 3  # A view's columns may have the types of every format version of tables.
+NEWEST_TYPES = 3  # views allow the column types of every table format version
 FIRST_SCHEMA = 0
 
 
@@ -30,10 +30,9 @@ def new_view_metadata(
     properties: dict[str, str],
     now_ms: int,
 ) -> dict[str, Any]:
-    """A new view's metadata: its schema gets id 0 and its version id 1, whatever ids the client used, and columns
-    keep their ids. `version` is the `view-version` of a create request.
+    """The metadata of a new view. The schema gets id 0 and the version id 1, ignoring the client's; column ids stay.
 
-    Raises Invalid or TooLarge, saying what is wrong with the request.
+    `version` is the `view-version` of a create request. Raises Invalid or TooLarge.
     """
     wanted = as_text_map(properties, "properties")
     security.check_spelling(wanted)
@@ -57,11 +56,10 @@ def new_view_metadata(
 def apply_view_updates(
     base: dict[str, Any], updates: list[dict[str, Any]], *, now_ms: int, may_drop_dialects: bool = False
 ) -> dict[str, Any]:
-    """The metadata after all updates, applied in order; `base` itself when they change nothing.
+    """Apply the updates in order; returns `base` itself if nothing changes.
 
-    A new current version must have every dialect of the one before, unless `may_drop_dialects` or the view's property
-    `replace.drop-dialect.allowed` allows it. Raises Invalid or TooLarge,
-    saying which update is wrong and why.
+    A new current version must have every dialect of the previous one, unless `may_drop_dialects` or the view property
+    `replace.drop-dialect.allowed` is set. Raises Invalid or TooLarge, naming the update.
     """
     draft = Draft(_filled_in(base), now_ms=now_ms)
     apply_each(draft, updates, ACTIONS)
@@ -73,7 +71,7 @@ def apply_view_updates(
 
 
 def run_by_invokers(base: dict[str, Any], *, now_ms: int) -> dict[str, Any]:
-    """The metadata of a view that Trino runs with the rights of whoever selects from it; `base` itself if it does."""
+    """The metadata without Trino's owner, so that Trino runs it as SECURITY INVOKER; `base` itself if it has none."""
     draft = Draft(_filled_in(base), now_ms=now_ms)
     removals = list(security.noted(draft.metadata["properties"]))
     apply_each(draft, [{"action": "remove-properties", "removals": removals}], ACTIONS)
@@ -81,7 +79,7 @@ def run_by_invokers(base: dict[str, Any], *, now_ms: int) -> dict[str, Any]:
 
 
 def _filled_in(base: Json) -> Json:
-    """The metadata with every field that is read here; older writers leave empty ones out."""
+    """The metadata with defaults for the empty fields that older writers omit."""
     empty: Json = {"schemas": [], "version-log": [], "properties": {}}
     return base | {key: value for key, value in empty.items() if base.get(key) is None}
 
@@ -95,7 +93,7 @@ def _upgrade_format_version(_draft: Draft, update: Json) -> None:
 
 
 def _add_schema(draft: Draft, update: Json) -> None:
-    """Add a schema, or reuse an equal one. The id in the body is only a hint."""
+    """Add a schema, or reuse an equal one. The requested id is only a hint."""
     schema = get_object(update, "schema")
     schemas.check_schema(schema, NEWEST_TYPES)
     known, wanted = draft.known("schema", schemas.shape), schemas.shape(schema)
@@ -103,7 +101,7 @@ def _add_schema(draft: Draft, update: Json) -> None:
         equal = known.next_id
         draft.add("schemas", {**schema, "schema-id": equal})
         known.add(wanted, equal)
-    # As last added even if another request added it meanwhile: the client means this schema.
+    # An existing equal schema counts as last added too: it is what the client refers to by -1.
     draft.remember_added("schema", equal)
 
 

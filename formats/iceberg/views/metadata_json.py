@@ -1,4 +1,4 @@
-"""The JSON of a view's metadata file. Files are read and written as those of tables (formats.iceberg.files)."""
+"""The JSON of a view's metadata file; formats.iceberg.files reads and writes it as it does table metadata."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OPTIONAL_VERSION_FIELDS = {"schema-id": NUMBER, "timestamp-ms": NUMBER, "summary
 
 
 def parse_view_metadata(content: bytes) -> dict[str, Any]:
-    """View metadata as plain data, with its unknown fields. Raises Invalid unless it is of format version 1.
+    """Parse view metadata, preserving unknown fields. Raises Invalid unless it is valid and of format version 1.
 
-    Source: Iceberg view spec, "View Metadata". A view without schemas, log or default namespace is accepted.
+    Source: Iceberg view spec, "View Metadata". Schemas, version log and default namespace may be missing.
     """
     metadata = load_object(content)
     if holds_nul(content):
         raise Invalid("The metadata file holds a NUL character, which no database stores", kind="metadata-file")
-    # Without so many brackets, which is soon counted, it cannot nest so deep.
+    # Counting brackets is cheap: with fewer than this it cannot nest too deep.
     if content.count(b"{") + content.count(b"[") > MAX_NESTING and nests_deeper_than(MAX_NESTING, metadata):
         raise Invalid(f"The metadata file nests deeper than {MAX_NESTING} levels", kind="metadata-file")
     version = metadata.get("format-version")

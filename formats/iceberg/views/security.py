@@ -1,7 +1,7 @@
-"""With whose rights engines run an Iceberg view: the format has no such field, but Trino notes it in a property.
+"""The security mode of an Iceberg view: the format has no field for it, but Trino stores it in a property.
 
-Source: Trino's Iceberg connector. A view whose property names an owner is run with the rights of that owner of Trino's
-(SECURITY DEFINER, which is Trino's default), any other with those of whoever selects from it.
+Source: Trino's Iceberg connector. If the property names an owner, Trino runs the view with that Trino user's rights
+(SECURITY DEFINER, Trino's default), otherwise with the invoker's.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ RUN_AS_OWNER = "trino.run-as-owner"
 
 
 def names_owner(name: str) -> bool:
-    """Whether a property is Trino's for whoever ignores case; no request writes it but in Trino's own spelling."""
+    """Whether this is Trino's property, ignoring case; requests may write it only in Trino's own spelling."""
     return name.upper().casefold() == RUN_AS_OWNER
 
 
 def noted(properties: Mapping[str, str]) -> dict[str, str]:
-    """What the properties say of whose rights Trino runs the view with, in any spelling."""
+    """The properties that name the owner Trino runs the view as, in any spelling."""
     return {name: value for name, value in properties.items() if names_owner(name)}
 
 
 def security_mode(properties: Mapping[str, str]) -> SecurityMode | None:
-    """DEFINER if Trino runs the view with its owner's rights; None if nothing is noted, which counts as INVOKER."""
+    """DEFINER if Trino runs the view with its owner's rights; None if no owner is stored, which counts as INVOKER."""
     return SecurityMode.DEFINER if noted(properties) else None
 
 
 def with_same_owner(properties: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """The properties of another version for a view that runs as it does now."""
+    """Another version's properties, with the owner of `now`: restoring them does not change the security mode."""
     return {name: value for name, value in properties.items() if not names_owner(name)} | noted(now)
 
 
 def with_noted_mode(after: ViewDefinition, before: ViewDefinition, user: str) -> ViewDefinition:
-    """A changed view, whose properties say its new mode, and whose mode is what they say; it would run as `user`."""
+    """The changed view with properties and security mode in agreement; a view turned DEFINER runs as `user`."""
     properties = after.properties
     if after.security_mode is not before.security_mode:
         properties = with_same_owner(properties, {RUN_AS_OWNER: user} if after.is_definer else {})
@@ -45,7 +45,7 @@ def with_noted_mode(after: ViewDefinition, before: ViewDefinition, user: str) ->
 
 
 def check_spelling(properties: Mapping[str, str], before: Mapping[str, str] | None = None) -> None:
-    """Raise Invalid for a new property that is Trino's in another case: who ignores case would obey it."""
+    """Raise Invalid for a new property that is Trino's in another case: an engine that ignores case would obey it."""
     for name, value in noted(properties).items():
         if name != RUN_AS_OWNER and (before or {}).get(name) != value:
             raise Invalid(f"properties.{name}: this spelling is reserved; Trino's is {RUN_AS_OWNER}", kind=Kind.VIEW)

@@ -1,7 +1,7 @@
-"""Translate views between the native wire and Iceberg.
+"""Translate views between the native API and Iceberg.
 
-An Iceberg view has one default catalog and one default namespace for all of its dialects, and no security mode but
-what Trino notes. Its comment is the property `comment`, as engines write it.
+An Iceberg view has one default catalog and namespace for all dialects, and no security mode except Trino's property.
+Its comment is the property `comment`, as engines write it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ NO_SECURITY_MODE = (
 
 
 def from_iceberg_view(metadata: Mapping[str, Any], version: Json | None = None) -> ViewDefinition:
-    """The view by its current version, or by this one of its versions, with the properties and comment of today.
+    """The view at its current version or at `version`, always with the current properties and comment.
 
-    `metadata` was read by `parse_view_metadata`. A view without columns or default namespace has none here either.
-    Raises Invalid if the metadata lacks its current version, or a schema is malformed.
+    `metadata` comes from `parse_view_metadata`; columns and default namespace may be missing.
+    Raises Invalid if the current version is missing or a schema is malformed.
     """
     shown = version or current_version(metadata)
     columns = fields.read_struct(schema_of(metadata, shown)).fields
@@ -66,9 +66,9 @@ def from_iceberg_view(metadata: Mapping[str, Any], version: Json | None = None) 
 
 
 def to_iceberg_view(definition: ViewDefinition) -> tuple[Json, Json, dict[str, str]]:
-    """The schema, version and properties of a new view, as `new_view_metadata` takes them; columns numbered afresh.
+    """The schema, version and properties of a new view for `new_view_metadata`; columns get new ids.
 
-    Raises Invalid for what an Iceberg view cannot hold, Unsupported for a column's type; both name the place.
+    Raises Invalid for what Iceberg views cannot store, Unsupported for a column type; both name the field.
     """
     for name in noted(definition.properties):
         raise Invalid(f"properties.{name}: is Trino's, which writes it when it creates a view", kind=Kind.VIEW)
@@ -88,7 +88,7 @@ def to_iceberg_view(definition: ViewDefinition) -> tuple[Json, Json, dict[str, s
 
 
 def check_fits(definition: ViewDefinition) -> None:
-    """Raise Invalid, naming the place and what to do, for what an Iceberg view cannot hold."""
+    """Raise Invalid for what Iceberg views cannot store, naming the field and the remedy."""
     if definition.security_mode is not security_mode(definition.properties):
         raise Invalid(NO_SECURITY_MODE, kind=Kind.VIEW)
     if COMMENT in definition.properties:
@@ -120,7 +120,7 @@ def _namespace(definition: ViewDefinition) -> list[str]:
 
 
 def _representation(wanted: Representation, before: Json) -> Json:
-    """The query in Iceberg's form, with the unknown fields that its dialect had before."""
+    """The representation as Iceberg JSON, keeping unknown fields of the dialect's previous one."""
     return {**before, "type": "sql", "sql": wanted.sql, "dialect": wanted.dialect}
 
 
@@ -130,7 +130,7 @@ def _properties(definition: ViewDefinition) -> dict[str, str]:
 
 
 def _read(definition: ViewDefinition) -> Iterator[tuple[Column, str]]:
-    """Each column, and its place for messages."""
+    """Each parsed column, and its path for messages."""
     for position, column in enumerate(definition.columns):
         where = f"columns[{position}]"
         with at(where):
@@ -144,10 +144,10 @@ def _new_field(column: Column, id: int, ids: Iterator[int], where: str) -> field
 
 
 def updates_for(before: ViewDefinition, after: ViewDefinition, metadata: Mapping[str, Any]) -> list[Json]:
-    """The updates of one commit that make a view, which is `before` by this metadata, what `after` says; none if it is.
+    """The metadata updates of one commit from `before`, as in `metadata`, to `after`; empty if they are equal.
 
-    Columns keep their ids by their names. Whoever applies them says whether dialects may be dropped.
-    Raises Invalid for what an Iceberg view cannot hold, Unsupported for a column's type; both name the place.
+    Columns are matched by name and keep their ids. Whether dialects may be dropped is up to who applies them.
+    Raises Invalid for what Iceberg views cannot store, Unsupported for a column type; both name the field.
     """
     check_fits(after)
     known: dict[str, str] = metadata.get("properties") or {}
@@ -176,35 +176,35 @@ def _version_updates(before: ViewDefinition, after: ViewDefinition, metadata: Ma
 
 
 def _namespace_after(before: ViewDefinition, after: ViewDefinition, current: Json) -> list[str]:
-    """The default namespace, spelled as it is as long as it does not change: a level may hold our separator."""
+    """The default namespace; if unchanged, the stored levels, since one may contain our separator."""
     if after.default_schema == before.default_schema:
         return current.get("default-namespace") or []
     return _namespace(after)
 
 
 def is_respelled(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether the current versions have different default namespaces, also where they are one schema's name here.
+    """Whether the default namespaces of the current versions differ, even if both map to one schema name here.
 
-    `["a:b"]` is another schema to an engine than `["a", "b"]`.
+    To an engine, `["a:b"]` and `["a", "b"]` are different schemas.
     """
     was, now = (current_version(each).get("default-namespace") or [] for each in (before, after))
     return bool(was != now)
 
 
 def _representations_after(after: ViewDefinition, current: Json) -> list[Json]:
-    """The queries, and what is no query of ours to drop."""
+    """The new SQL representations, plus the current ones of other types, which are preserved."""
     known = {each["dialect"].casefold(): each for each in sql_representations(current)}
     others = [each for each in current["representations"] if each not in known.values()]
     return [*(_representation(each, known.get(each.key, {})) for each in after.representations), *others]
 
 
 def _changed_schema(after: ViewDefinition, metadata: Mapping[str, Any]) -> Json:
-    """The schema with these columns: a column keeps its id by its name, and all that is not changed."""
+    """The schema with the new columns; those matched by name keep their ids and whatever is unchanged."""
     schema = schema_of(metadata, current_version(metadata))
     known = {field.name: field for field in fields.read_struct(schema).fields}
     ids = count(1 + max(_all_ids(metadata.get("schemas") or ()), default=0))
     columns = [_changed_field(column, known.get(column.name), ids, where) for column, where in _read(after)]
-    # Identifier fields mean nothing in a view, and may be among the columns that are gone.
+    # Identifier fields mean nothing in a view, and may refer to dropped columns.
     others = {key: value for key, value in schema.items() if key != "identifier-field-ids"}
     return others | fields.write_struct(fields.Struct(columns))
 

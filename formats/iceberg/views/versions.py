@@ -1,4 +1,4 @@
-"""The versions of an Iceberg view: check and add them, make one current, let old ones go.
+"""The versions of an Iceberg view: validate, add, set the current one, expire old ones.
 
 Sources: Iceberg view spec, "Versions" and "Version log"; behaviour and messages follow the reference implementation.
 """
@@ -37,7 +37,7 @@ NOT_COMPARED = ("version-id", "timestamp-ms")
 
 
 def checked(version: Json, now_ms: int) -> Json:
-    """A client's version without nulls, made at `now_ms` unless it says when. Raises Invalid or TooLarge."""
+    """A client's version, validated and without nulls; its timestamp defaults to `now_ms`. Raises Invalid, TooLarge."""
     as_given = {key: value for key, value in version.items() if value is not None}
     if has(as_given, "version-id"):
         get_int(as_given, "version-id", OF)
@@ -76,7 +76,7 @@ def _query(representation: Json, place: str) -> Representation:
 
 
 def add_view_version(draft: Draft, update: Json) -> None:
-    """Add a version, or reuse an equal one. Its own id is ignored; its schema -1 is the one last added."""
+    """Add a version, or reuse an equal one. The requested id is ignored; schema -1 means the one last added."""
     given = get_object(update, OF)
     version = checked(given, draft.now_ms)
     schema_id = get_int(given, "schema-id", OF)
@@ -91,12 +91,12 @@ def add_view_version(draft: Draft, update: Json) -> None:
         equal = version["version-id"]
         draft.add("versions", version)
         known.add(wanted, equal)
-    # An equal one counts as last added even if another request added it meanwhile: the client means this version.
+    # An existing equal version counts as last added too: it is what the client refers to by -1.
     draft.remember_added("version", equal)
 
 
 def _shape(version: Json) -> str:
-    """A text that versions share which are equal in everything but their ids and times, and how they leave out."""
+    """A comparison key: equal for versions that differ only in id, timestamp, or null, empty and absent fields."""
     return json.dumps(
         {key: value for key, value in version.items() if key not in NOT_COMPARED and value not in (None, {}, [])},
         sort_keys=True,
@@ -104,19 +104,19 @@ def _shape(version: Json) -> str:
 
 
 def set_current_view_version(draft: Draft, update: Json) -> None:
-    """Make a version current; -1 is the one last added by this request."""
+    """Set the current version; -1 means the one last added by this request."""
     draft.make_current("version", get_int(update, "view-version-id"), "current-version-id", "current version")
 
 
 def finish(draft: Draft, base: Json, *, may_drop_dialects: bool) -> None:
-    """Check the new current version against the one before, log it, and let versions beyond the history's size go."""
+    """Check the new current version against the previous one, log it, and expire versions beyond the history size."""
     draft.settle()
     current = current_version(draft.metadata)
     added = set(draft.by_id("versions")) - {each["version-id"] for each in base["versions"]}
     if current["version-id"] != base["current-version-id"]:
         if not may_drop_dialects:
             _check_dialects(draft, base, current)
-        # A version that was made before, and is current again, is logged with the time of now.
+        # A rollback to an existing version is logged with the current time.
         at = current["timestamp-ms"] if current["version-id"] in added else draft.now_ms
         draft.edit_list("version-log").append({"timestamp-ms": at, "version-id": current["version-id"]})
     _expire(draft, added | {current["version-id"]})
@@ -124,7 +124,7 @@ def finish(draft: Draft, base: Json, *, may_drop_dialects: bool) -> None:
 
 
 def current_version(metadata: Mapping[str, Any]) -> Json:
-    """The current version. Raises Invalid when the metadata does not have it."""
+    """The current version. Raises Invalid if the metadata lacks it."""
     current = metadata.get("current-version-id")
     version = _version(metadata, current)
     if version is None:
@@ -154,12 +154,12 @@ def dialects(version: Json) -> list[str]:
 
 
 def sql_representations(version: Json) -> list[Json]:
-    """The queries of a version; representations of another type, which a newer writer may have put there, left out."""
+    """The SQL representations of a version; other types, which a newer writer may have added, are left out."""
     return [each for each in version.get("representations") or () if each["type"].lower() == "sql"]
 
 
 def history_size(properties: dict[str, str]) -> int:
-    """How many versions the metadata is to hold. Raises Invalid unless it is a positive number."""
+    """The maximum number of versions in the metadata. Raises Invalid unless positive."""
     size = whole_property(properties, HISTORY_SIZE, HISTORY_SIZE_DEFAULT)
     if size <= 0:
         raise Invalid(f"{HISTORY_SIZE} must be positive but was {size}")
@@ -167,7 +167,7 @@ def history_size(properties: dict[str, str]) -> int:
 
 
 def _expire(draft: Draft, needed: set[int]) -> None:
-    """Let the oldest versions go, but none that is needed, and the log up to the last entry of one that is gone."""
+    """Expire the oldest versions except needed ones, and truncate the log after the last entry of an expired one."""
     size = max(len(needed), history_size(draft.metadata["properties"]))
     there = set(draft.by_id("versions"))
     if len(there) <= size:
@@ -181,11 +181,11 @@ def _expire(draft: Draft, needed: set[int]) -> None:
 
 
 def schema_id_of(schema: Json) -> int:
-    """A schema's id, which older writers leave out."""
+    """The schema id of a schema or version; 0 where older writers omit it."""
     return schema.get("schema-id") or 0
 
 
 def schema_of(metadata: Mapping[str, Any], version: Json) -> Json:
-    """The schema of a version; an empty one where it is missing."""
+    """The schema of a version; an empty one if missing."""
     wanted = schema_id_of(version)
     return next((each for each in metadata.get("schemas") or () if schema_id_of(each) == wanted), {"fields": []})
