@@ -1,4 +1,4 @@
-"""Changes of schemas and tables as they are stored and sent: the native wire's updates, as JSON.
+"""Changes of schemas and tables as stored and sent: the native API's updates, as JSON.
 
 The changes of a schema are `setProperty`, `removeProperty` and `updateComment`.
 """
@@ -17,19 +17,19 @@ _UPDATES: TypeAdapter[list[Any]] = TypeAdapter(list[TableUpdate])
 
 
 def as_json(updates: Sequence[Any]) -> list[Json]:
-    """The updates as JSON, without those that change nothing (`KeepProperty`)."""
+    """The updates as JSON, without no-ops (`KeepProperty`)."""
     return [update.to_wire() for update in updates if not isinstance(update, KeepProperty)]
 
 
 def read_changes(changes: Sequence[Json]) -> list[Any]:
-    """Read back what `as_json` wrote, as the update classes of `formats.native.tables`."""
+    """Parse the output of `as_json` into the update classes of `formats.native.tables`."""
     return _UPDATES.validate_python(list(changes))
 
 
 def of_schema(
     before: Mapping[str, str], after: Mapping[str, str], comment: tuple[str | None, str | None]
 ) -> list[Json]:
-    """The changes that turn the properties `before` into `after`; `comment` is the old comment and the new one."""
+    """The diff from the properties `before` to `after`; `comment` is the old and the new comment."""
     changes: list[Json] = [{"@type": "removeProperty", "property": name} for name in before if name not in after]
     changes += [
         {"@type": "setProperty", "property": name, "value": value}
@@ -43,7 +43,7 @@ def of_schema(
 def changed_schema(
     comment: str | None, properties: Mapping[str, str], changes: Sequence[Json]
 ) -> tuple[str | None, dict[str, str]]:
-    """A schema's comment and properties after the changes, applied in order."""
+    """Apply changes in order; returns the schema's new comment and properties."""
     properties = dict(properties)
     for change in changes:
         match change["@type"]:

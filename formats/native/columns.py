@@ -1,7 +1,7 @@
-"""The native wire's types, expressions and columns, as data.
+"""The native API's types, expressions and columns.
 
-A primitive type is a lower-case string such as `decimal(10,2)`, any other type an object with a `type`. A string that
-names no type we know becomes an unparsed type, so that the types of a newer client come back unchanged.
+A primitive type is a lower-case string such as `decimal(10,2)`, any other type an object with a `type`. An unknown
+string becomes an unparsed type, so that types of newer clients round-trip unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Primitive(NamedTuple):
 
 
 def parse_primitive(text: str) -> Primitive | None:
-    """Parse a primitive type; None when the text names none we know. Raises ValueError for a number out of range."""
+    """Parse a primitive type; None if unknown. Raises ValueError for a precision, scale or length out of range."""
     trimmed = text.strip()
     if trimmed.lower() in PLAIN_PRIMITIVES:
         return Primitive(trimmed.lower())
@@ -89,12 +89,12 @@ def _not_blank(text: str) -> str:
 
 
 def lower(value: Any) -> Any:
-    """Before-validator that accepts a word in any case and makes it lower case."""
+    """Before-validator that lower-cases a string."""
     return value.lower() if isinstance(value, str) else value
 
 
 def lower_key(key: str) -> Any:
-    """Before-validator for a union discriminated by the word under `key`, whatever its case."""
+    """Before-validator for a union with a case-insensitive discriminator `key`."""
 
     def lowered(value: Any) -> Any:
         if isinstance(value, dict) and isinstance(value.get(key), str):

@@ -11,9 +11,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class ColumnOutline:
-    """A column, or a field nested in one. `type` only names a struct, whose fields are `fields`.
+    """A column or nested field. The fields of a struct, also within lists and maps, are in `fields`, not in `type`.
 
-    So are the fields of a list's elements and of a map's values. `id` is Iceberg's field id, None in other formats.
+    `id` is Iceberg's field id, None in other formats.
     """
 
     name: str
@@ -25,7 +25,7 @@ class ColumnOutline:
 
 
 class Row(NamedTuple):
-    """A column in a list of all: how deep it is nested, 0 for a column of the table, and its names from there."""
+    """A column in the flattened list, with its depth (0: top level) and its path of names."""
 
     column: ColumnOutline
     depth: int
@@ -45,13 +45,13 @@ def rows_of(columns: Iterable[ColumnOutline], above: tuple[str, ...] = ()) -> It
 
 
 def matching(columns: Iterable[ColumnOutline], text: str) -> list[ColumnOutline]:
-    """The columns whose name, or that of a nested field, contains the text, ignoring case."""
+    """The columns with the text in their own or a nested field's name, ignoring case."""
     wanted = text.casefold()
     return [column for column in columns if any(wanted in row.column.name.casefold() for row in rows_of([column]))]
 
 
 def outline_native(columns: Iterable[Json]) -> tuple[ColumnOutline, ...]:
-    """The columns of the native wire's JSON, or the fields of one of its structs."""
+    """Outline native columns, or the fields of a native struct, from their JSON."""
     return tuple(
         ColumnOutline(
             name=str(column.get("name")),
@@ -78,7 +78,7 @@ def _nested(type_: Any) -> tuple[ColumnOutline, ...]:
 
 
 def native_type_text(type_: Any) -> str:
-    """A type of the native wire in one line."""
+    """A native type in one line, structs without their fields."""
     if not isinstance(type_, dict):
         return str(type_)
     match type_.get("type"):

@@ -1,4 +1,4 @@
-"""The native wire's bodies for partitions."""
+"""JSON bodies of the native API for partitions."""
 
 from __future__ import annotations
 

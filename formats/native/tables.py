@@ -1,4 +1,4 @@
-"""The native wire's bodies for tables: create, and the fifteen kinds of alteration."""
+"""Request bodies of the native API for tables: create, and the fifteen kinds of update."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class SortOrder(Body):
 
     @property
     def nulls(self) -> str:
-        """The null ordering in force."""
+        """The effective null ordering."""
         return self.null_ordering or ("nulls_first" if self.direction == "asc" else "nulls_last")
 
 
@@ -165,7 +165,7 @@ class CreateTableRequest(Body):
         return self
 
     def layout(self) -> list[str]:
-        """The requested parts that many systems cannot store, by their names on the wire."""
+        """The JSON names of requested parts that many systems cannot store."""
         distributed = self.distribution is not None and self.distribution.strategy != "none"
         asked = {
             "partitioning": self.partitioning,

@@ -1,6 +1,6 @@
-"""A view as plain data, in the native wire's terms, and how the native wire's updates change it.
+"""A view as plain data in the native API's terms, and the effect of the native API's updates on it.
 
-Source: the design of logical views; docs/views.md says what each kind of store can hold of a view.
+Source: the design of logical views; docs/views.md lists what each kind of store supports.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Representation:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewDefinition:
-    """A view without its name. `columns` are the native wire's JSON of each column.
+    """A view without its name. `columns` are native JSON.
 
-    `security_mode` is None where the store cannot say, which counts as INVOKER.
+    `security_mode` is None if the store does not have it, which counts as INVOKER.
     """
 
     representations: tuple[Representation, ...]
@@ -69,12 +69,12 @@ class ViewDefinition:
 
     @property
     def default_catalog(self) -> str | None:
-        """The default catalog that all representations have in common."""
+        """The default catalog if all representations have the same, else None."""
         return _common(each.default_catalog for each in self.representations)
 
     @property
     def default_schema(self) -> str | None:
-        """The default schema that all representations have in common."""
+        """The default schema if all representations have the same, else None."""
         return _common(each.default_schema for each in self.representations)
 
     def in_dialect(self, dialect: str) -> Representation | None:
@@ -91,7 +91,7 @@ class ViewDefinition:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The definition from the data of `as_json`."""
+        """Read back `as_json`."""
         mode = data["security_mode"]
         return cls(
             representations=tuple(Representation(**each) for each in data["representations"]),
@@ -109,7 +109,7 @@ def _common(values: Iterable[str | None]) -> str | None:
 
 
 def check(definition: ViewDefinition) -> None:
-    """Check representations and columns. Raises Invalid, naming the place; TooLarge for too many, or too long SQL."""
+    """Validate representations and columns. Raises Invalid, and TooLarge for too many or for oversized SQL."""
     representations = definition.representations
     if not representations:
         raise Invalid("representations: a view has at least one", kind=Kind.VIEW)
@@ -155,7 +155,7 @@ def _first_again(names: Iterable[str]) -> str | None:
 
 
 def added(definition: ViewDefinition, new: Representation) -> ViewDefinition:
-    """Add a dialect; missing defaults are the view's. Raises Invalid if the view has the dialect already."""
+    """Add a dialect; defaults fall back to the view's. Raises Invalid if the view has the dialect already."""
     if definition.in_dialect(new.dialect):
         have = f"the view has a representation in dialect {quote(new.dialect)}"
         raise Invalid(f"addRepresentation: {have}; update it instead", kind=Kind.VIEW)
@@ -164,17 +164,14 @@ def added(definition: ViewDefinition, new: Representation) -> ViewDefinition:
 
 
 def updated(definition: ViewDefinition, new: Representation) -> ViewDefinition:
-    """With another query in a dialect that it has; defaults that are left out stay.
-
-    Raises Invalid for a dialect that it does not have.
-    """
+    """Replace the query of a dialect; omitted defaults stay. Raises Invalid if the view lacks the dialect."""
     was = _require(definition, "updateRepresentation", new.dialect)
     whole = _completed(new, was.default_catalog, was.default_schema)
     return replace(definition, representations=_without(definition, new.dialect, instead=(whole,)))
 
 
 def removed(definition: ViewDefinition, dialect: str) -> ViewDefinition:
-    """Remove a dialect. Raises Invalid for one that the view does not have, and for the last one."""
+    """Remove a dialect. Raises Invalid if the view lacks it, and for the last one."""
     _require(definition, "removeRepresentation", dialect)
     if len(definition.representations) == 1:
         last = f"{quote(dialect)} is the view's only dialect"
@@ -197,6 +194,6 @@ def _require(definition: ViewDefinition, change: str, dialect: str) -> Represent
 def _without(
     definition: ViewDefinition, dialect: str, instead: Sequence[Representation] = ()
 ) -> tuple[Representation, ...]:
-    """The representations with this one replaced."""
+    """The representations with those of the dialect replaced by `instead`."""
     place = [each.key for each in definition.representations].index(dialect.casefold())
     return (*definition.representations[:place], *instead, *definition.representations[place + 1 :])

@@ -1,7 +1,7 @@
-"""The native wire's bodies for views: create, and the eight kinds of alteration.
+"""Request bodies of the native API for views: create, and the eight kinds of update.
 
-Source: Gravitino's OpenAPI description, "ViewCreateRequest" and "ViewUpdateRequest"; the changes of one representation,
-`updateComment`, `securityMode` and the defaults of each representation are the design's (docs/views.md).
+Source: Gravitino's OpenAPI description, "ViewCreateRequest" and "ViewUpdateRequest"; updates of single
+representations, `updateComment`, `securityMode` and per-representation defaults are our own design (docs/views.md).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SqlRepresentation(Body):
     default_schema: str | None = None
 
     def representation(self, catalog: str | None = None, schema: str | None = None) -> Representation:
-        """As data; `catalog` and `schema` are the view's defaults."""
+        """As plain data; missing defaults fall back to `catalog` and `schema`, the view's."""
         return Representation(
             dialect=self.dialect,
             sql=self.sql,
@@ -49,7 +49,7 @@ class ViewParts(Body):
     default_schema: str | None = None
 
     def parts(self) -> dict[str, Any]:
-        """The fields of a definition."""
+        """The fields as arguments of a ViewDefinition."""
         defaults = self.default_catalog, self.default_schema
         return {
             "comment": self.comment,
@@ -133,11 +133,11 @@ class ViewUpdatesRequest(Body):
 
 
 BODY_CHANGES = (ReplaceView, AddRepresentation, UpdateRepresentation, RemoveRepresentation)
-"""The updates that change the SQL or columns, which of a DEFINER view only its direct owner may do."""
+"""Updates of the SQL or columns; on a DEFINER view only its direct owner may make them."""
 
 
 def altered(definition: ViewDefinition, updates: Sequence[Any]) -> ViewDefinition:
-    """The view after the updates but renames, which are its store's. Raises Invalid, TooLarge."""
+    """Apply the updates except renames, which are up to the store. Raises Invalid, TooLarge."""
     for update in updates:
         definition = _altered(definition, update)
     view_definition.check(definition)

@@ -1,4 +1,4 @@
-"""The SQL of views, by sqlglot: its sources, its columns, and its translation to other dialects.
+"""Analysis of view SQL with sqlglot: its sources, its columns, and its translation to other dialects.
 
-It may be hostile, and nothing here bounds time or memory: it is to run in a process that can be ended.
+The SQL is untrusted, and nothing here limits time or memory: run it in a process that can be killed.
 """

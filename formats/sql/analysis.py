@@ -32,7 +32,7 @@ def read(
     default_schema: str | None = None,
     columns_of: ColumnsOf | None = None,
 ) -> Reading:
-    """Read SQL; the defaults complete names in it, and `columns_of` expands its `*` and lets it be checked."""
+    """Analyse SQL: the defaults complete its names; `columns_of` allows expanding `*` and checking columns."""
     rules = dialect_of(dialect)
     try:
         query = parse(sql, rules)
@@ -48,7 +48,7 @@ def read(
 
 
 def _understood(sql: str, query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> Reading:
-    """Columns and their problems; only the names if sqlglot cannot analyse the query."""
+    """Columns and problems; column names only if sqlglot cannot analyse the query."""
     try:
         whole = qualified(query, schema, dialect)
         problems = tuple(dict.fromkeys(_unresolved(sql, whole, schema)))[:MOST_PROBLEMS]
@@ -67,7 +67,7 @@ def _beside(query: exp.Query, whole: exp.Query, schema: SourceColumns, dialect: 
 
 
 def _unresolved(sql: str, whole: exp.Query, schema: SourceColumns) -> Iterator[Problem]:
-    """The columns that no source has, or several, as far as the columns of the sources are known."""
+    """Unknown and ambiguous columns, as far as the columns of the sources are known."""
     for scope in traverse_scope(whole):
         if not isinstance(scope.expression, exp.Select) or scope.pivots:
             continue
@@ -80,12 +80,12 @@ def _unresolved(sql: str, whole: exp.Query, schema: SourceColumns) -> Iterator[P
 
 
 def _is_ours(column: exp.Column) -> bool:
-    """Whether this is a column that only a table can have."""
+    """Whether this is an ordinary column: no `*`, and none that engines add by themselves."""
     return not isinstance(column.this, exp.Star) and not column.name.lower().startswith(_HIDDEN)
 
 
 def _why(column: exp.Column, scope: Scope, schema: SourceColumns, is_bare: bool) -> str | None:
-    """Why a column cannot be resolved; None if it can, or if that is unknown."""
+    """Why a column cannot be resolved; None if it can be, or if that is unknown."""
     name = quote(column.name)
     if column.table:
         source = scope.sources.get(column.table)

@@ -23,7 +23,7 @@ _MADE_UP = re.compile(r"_col_\d+")  # names that sqlglot generates for unnamed c
 
 
 class SourceColumns(Schema):
-    """The columns of the sources as sqlglot asks for them: by a table that `sources_of` marked, in normal case."""
+    """sqlglot's schema of the sources: it looks up tables marked by `sources_of`, with normalised column names."""
 
     def __init__(self, sources: Sequence[Source], columns_of: ColumnsOf, dialect: SqlDialect) -> None:
         self._rules = dialect.rules
@@ -41,7 +41,7 @@ class SourceColumns(Schema):
         """Whether the columns of a table are known."""
         return place_of(table) in self._types
 
-    # As sqlglot wants it
+    # sqlglot's interface
 
     @property
     def dialect(self) -> Any:
@@ -70,7 +70,7 @@ class SourceColumns(Schema):
 
 
 def qualified(query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> exp.Query:
-    """A copy whose columns name their sources, with `*` expanded and types. Raises RecursionError, SqlglotError."""
+    """A copy with qualified and typed columns and `*` expanded. Raises RecursionError, SqlglotError."""
     whole = qualify(
         query.copy(),
         dialect=dialect.rules,
@@ -83,7 +83,7 @@ def qualified(query: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> e
 
 
 def names_of(query: exp.Query) -> list[str] | None:
-    """The names as written, "" for an unnamed column; None if a `*` hides them."""
+    """The column names as written, "" for an unnamed column; None if the query has a `*`."""
     return None if query.is_star else [_name_of(each) for each in query.selects]
 
 
@@ -94,7 +94,7 @@ def _name_of(select: exp.Expr) -> str:
 def outputs_of(
     query: exp.Query, whole: exp.Query, schema: SourceColumns, dialect: SqlDialect
 ) -> tuple[OutputColumn, ...] | None:
-    """The columns of a query from what `qualified` made of it; None where a `*` was not expanded.
+    """The output columns of a query; `whole` is its `qualified` copy. None if a `*` could not be expanded.
 
     Raises RecursionError, SqlglotError.
     """
@@ -114,12 +114,12 @@ def outputs_of(
 
 
 def _written(query: exp.Query, schema: SourceColumns) -> dict[str, str]:
-    """How the query writes names, by their normal case."""
+    """The spelling of names in the query, by their normalised form."""
     return {schema.normal(each.name): each.name for each in query.find_all(exp.Identifier)}
 
 
 def _nodes(whole: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> dict[str, Node]:
-    """The lineage of each column, by name; without `trim_selects` that is linear in the number of columns."""
+    """The lineage of each column, by name; linear in the number of columns, since `trim_selects` is off."""
     scope = build_scope(whole)
     nodes: dict[str, Node] = lineage(
         None, whole, schema, dialect=dialect.rules, scope=scope, trim_selects=False, copy=False

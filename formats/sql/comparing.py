@@ -1,4 +1,4 @@
-"""Whether the dialects of a view yield the columns that it declares. Needs no sqlglot, so the server may do it."""
+"""Compares the columns of a view's dialects with the declared ones. Needs no sqlglot, so it may run in the server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from formats.sql.results import OutputColumn, Reading, quote
 
 MOST_DIFFERENCES = 20  # of one dialect
-MATCHES_CASE = frozenset({"flink"})  # dialects to which columns whose names differ only in case are different ones
+MATCHES_CASE = frozenset({"flink"})  # dialects with case-sensitive column names
 
 _FAMILIES = {"varchar": "string", "char": "string", "fixed": "binary"}
 
@@ -24,7 +24,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Difference:
-    """How a dialect differs from the declared columns; `position` is the column's, from 1, or None for all of them."""
+    """A difference of a dialect from the declared columns; `position` counts from 1, None for all columns."""
 
     dialect: str
     text: str
@@ -32,7 +32,7 @@ class Difference:
 
 
 def plain(native: Any) -> str | None:
-    """A type of the native wire by its name, those of one family by one name; None for one with parts."""
+    """The name of a native type without parameters, mapped to its family's; None for a nested type."""
     if not isinstance(native, str):
         return None
     name = native.partition("(")[0].strip().lower()
@@ -42,10 +42,10 @@ def plain(native: Any) -> str | None:
 def differences(
     declared: Sequence[Declared], readings: Mapping[str, Reading], renamed: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[Difference, ...]:
-    """Where dialects yield other columns than declared ones; where none are declared, than the first dialect does.
+    """Where dialects return other columns than declared, or than the first dialect if none are declared.
 
-    `renamed` has, by dialect, the names that columns have in SQL whose engine gives them the declared ones afterwards.
-    What cannot be told is no difference.
+    `renamed` has the column names in the SQL, by dialect, for engines that rename them to the declared ones afterwards.
+    Unknown names and types are no difference.
     """
     against = list(declared) or _of_first(readings)
     answers = list[Difference]()
@@ -57,7 +57,7 @@ def differences(
 
 
 def _called(declared: Sequence[Declared], names: Sequence[str]) -> Sequence[Declared]:
-    """The columns, renamed; unchanged unless there is one name for each."""
+    """The columns, renamed; unchanged unless the numbers match."""
     if len(names) != len(declared):
         return declared
     return [Declared(name, each.type) for name, each in zip(names, declared, strict=True)]

@@ -1,4 +1,4 @@
-"""The SQL dialects of views: their names, and how each normalises the case of table names."""
+"""The SQL dialects of views: their names, and how each folds the case of table names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Identifiers: TypeAlias = list[str | tuple[str, str]]
 
 
 class Generic(Dialect):
-    """SQL of a dialect that sqlglot does not know: names are quoted by either sign, and are as they are written."""
+    """The dialects unknown to sqlglot: names are case-sensitive, quoted with double quotes or backquotes."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
 
@@ -21,7 +21,7 @@ class Generic(Dialect):
 
 
 class Flink(Generic):
-    """As generic SQL, with names quoted as Flink does: a double quote means nothing there.
+    """Generic SQL with names quoted only in backquotes: Flink gives double quotes no meaning.
 
     Source: Flink's documentation, "Table API & SQL", "Queries", "Syntax".
     """
@@ -33,14 +33,14 @@ class Flink(Generic):
 OTHER_NAMES = {"postgresql": "postgres", "sqlserver": "tsql", "mssql": "tsql", "mariadb": "mysql", "sparksql": "spark"}
 KNOWN = frozenset(each.value for each in Dialects if each.value) - {"dax", "prql", "tableau", "solr"}  # not SQL
 
-# Engines whose names of tables are lower case however they are written, even quoted ones (Trino, "Identifiers").
+# Engines that lower-case table names, even quoted ones (Trino, "Identifiers").
 _LOWER = frozenset({"trino", "presto", "athena", "hive"})
 _SPLITS_NAMESPACES = frozenset({"spark", "databricks"})
 
 
 @dataclass(frozen=True)
 class SqlDialect:
-    """`name` is sqlglot's; `is_generic` says that sqlglot does not know the dialect, so it was read as generic SQL."""
+    """`name` is sqlglot's; `is_generic` if sqlglot does not know the dialect and parses it as generic SQL."""
 
     name: str
     is_generic: bool
@@ -51,11 +51,11 @@ class SqlDialect:
 
     @property
     def splits_namespaces(self) -> bool:
-        """Whether `c.a.b.t` is how it writes a table in the namespace b of a; others write `c."a.b".t`."""
+        """Whether a table in namespace b of a is written `c.a.b.t`; other dialects write `c."a.b".t`."""
         return self.name in _SPLITS_NAMESPACES
 
     def fold(self, identifier: exp.Expr) -> str:
-        """A table's name, or a schema's or catalog's, as the engine looks it up."""
+        """The name of a table, schema or catalog as the engine looks it up."""
         if self.name in _LOWER:
             return str(identifier.name).lower()
         rules = self.rules

@@ -1,4 +1,4 @@
-"""Parses SQL as one query, or says why it cannot, with line and column."""
+"""Parses SQL as a single query; errors have line and column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from formats.sql.dialects import SqlDialect
 from formats.sql.results import Problem, quote
 
-MOST_TOKENS = 50_000  # words and signs; the longest query of TPC-DS has 2,000
+MOST_TOKENS = 50_000  # the longest query of TPC-DS has 2,000
 
 TOO_DEEP = "It is nested too deeply to be read here."
 NO_QUERY = "It is no query: a view's SQL begins with SELECT, WITH, VALUES or the like."
@@ -21,7 +21,7 @@ _MISSING = re.compile(r"Missing (\S+) from \d+:(\d+)")
 
 
 class Unreadable(Exception):
-    """Raised for SQL that is not a single query, with the problem."""
+    """The SQL cannot be parsed as a single query; has the problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.text)
@@ -29,7 +29,7 @@ class Unreadable(Exception):
 
 
 def parse(sql: str, dialect: SqlDialect) -> exp.Query:
-    """The query. Raises Unreadable, RecursionError."""
+    """Parse a single query. Raises Unreadable, RecursionError."""
     rules = dialect.rules
     try:
         tokens = rules.tokenize(sql)
@@ -56,7 +56,7 @@ def parse(sql: str, dialect: SqlDialect) -> exp.Query:
 
 
 def place_of(sql: str, offset: int) -> tuple[int, int]:
-    """The line and column of a character, both counted from 1."""
+    """The line and column of a character offset, both from 1."""
     before = sql[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
@@ -68,7 +68,7 @@ def _of_token(sql: str, error: TokenError) -> Problem:
 
 
 def _of_parse(error: ParseError) -> Problem:
-    """The first error in our words, since sqlglot's name classes of its own; its column is where the word ends."""
+    """The first error, reworded: sqlglot's texts name its classes, and its column is the end of the token."""
     first = error.errors[0] if error.errors else {}
     word, description = str(first.get("highlight") or ""), str(first.get("description") or "")
     line, end = first.get("line"), first.get("col")

@@ -1,4 +1,4 @@
-"""The results of analysing and translating SQL, as plain data that is sent between processes as JSON."""
+"""The results of analysing and translating SQL: plain data, passed between processes as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST_QUOTE = 40  # characters
 
 @dataclass(frozen=True)
 class Problem:
-    """What keeps SQL from being read, or would keep an engine from running it; the first line and column are 1."""
+    """Why SQL cannot be parsed, or would fail in an engine; line and column count from 1."""
 
     text: str
     line: int | None = None
@@ -20,7 +20,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Source:
-    """A table or view that SQL reads, by its names as the engine looks them up; None where no default completes it.
+    """A table or view that SQL reads, named as the engine looks it up; None where no default applies.
 
     The levels of a nested schema are joined by dots, as Trino writes them.
     """
@@ -31,12 +31,12 @@ class Source:
 
 
 ColumnsOf = Mapping[Source, Mapping[str, Any]]
-"""The native types of the columns of sources that are known, by the columns' names."""
+"""For each source whose columns are known, their native types by column name."""
 
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column of one of a reading's sources, by the source's place among them."""
+    """A column of a source; `source` is its index in the reading's sources."""
 
     source: int
     name: str
@@ -44,9 +44,9 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column that SQL yields; its name is None where each engine would make up its own.
+    """An output column; its name is None if engines would generate different ones.
 
-    `type` is the native wire's, without its numbers; it and `made_of` are None where they cannot be told.
+    `type` is the native type without parameters; it and `made_of` are None if unknown.
     """
 
     name: str | None
@@ -56,7 +56,7 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class Star:
-    """That all columns of a source are yielded under their own names, but those in `but`, which are casefolded."""
+    """A `*` over a source: all its columns under their own names, except those in `but` (casefolded)."""
 
     source: int
     but: tuple[str, ...] = ()
@@ -64,12 +64,11 @@ class Star:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one representation reads and yields.
+    """The sources and output columns of one representation.
 
-    `sources` is None if the SQL could not be read, `columns` also where a `*` could not be expanded: then `stars` are
-    what it stands for, and `beside` the columns that are named beside it. With `is_generic` sqlglot does not know the
-    dialect, and the SQL was read as generic SQL. `reads_more` says that it calls a function for a table, which may read
-    others.
+    `sources` is None if the SQL could not be parsed, `columns` also if a `*` could not be expanded: then `stars` has
+    what it covers, and `beside` the other columns. `is_generic`: sqlglot does not know the dialect and parsed it as
+    generic SQL. `reads_more`: it calls a table function, which may read other tables.
     """
 
     sources: tuple[Source, ...] | None = None
@@ -85,7 +84,7 @@ class Reading:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The reading from the data of `as_json`, whose tuples may have become lists."""
+        """Read back `as_json`, whose tuples may have become lists."""
         sources, columns = data["sources"], data["columns"]
         return cls(
             sources=None if sources is None else tuple(Source(**each) for each in sources),
@@ -106,7 +105,7 @@ def _column(data: Mapping[str, Any]) -> OutputColumn:
 
 @dataclass(frozen=True)
 class Translation:
-    """A suggestion in another dialect, with what could not be carried over; `sql` is None if it could not be read."""
+    """Suggested SQL in another dialect, with notes on what was lost; `sql` is None if translation failed."""
 
     sql: str | None
     not_carried_over: tuple[str, ...] = ()
@@ -118,11 +117,11 @@ class Translation:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The translation from the data of `as_json`, whose tuples may have become lists."""
+        """Read back `as_json`, whose tuples may have become lists."""
         problems = tuple(Problem(**each) for each in data["problems"])
         return cls(data["sql"], tuple(data["not_carried_over"]), problems, data["is_generic"])
 
 
 def quote(text: str) -> str:
-    """A part of SQL in a sentence, cut if it is long."""
+    """An excerpt of SQL, quoted for a message and truncated."""
     return f"“{text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + '…'}”"

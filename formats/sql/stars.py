@@ -1,4 +1,4 @@
-"""A query's `*` over whole sources, whose columns need not be known for it."""
+"""The `*` of a query over whole sources, whose columns need not be known."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sqlglot.optimizer.scope import Scope, build_scope
 from formats.sql.results import Star
 from formats.sql.tables import place_of
 
-MOST_LEFT_OUT = 100  # columns; a `*` without more of them is not told
+MOST_LEFT_OUT = 100  # columns; a `*` that excludes more is not reported
 
 _Visited = set[tuple[int, frozenset[str]]]
 
 
 def stars_of(whole: exp.Query) -> tuple[Star, ...]:
-    """The sources of which the query, as `qualified` made it, yields all columns under their own names."""
+    """The sources whose columns a `qualified` query returns in full under their own names, less excluded ones."""
     scope, left_out = build_scope(whole), dict[int, frozenset[str]]()
     for place, but in _stars(scope, frozenset(), set()) if scope else ():
         left_out[place] = left_out.get(place, but) & but
@@ -24,7 +24,7 @@ def stars_of(whole: exp.Query) -> tuple[Star, ...]:
 
 
 def without_stars(query: exp.Query) -> exp.Query | None:
-    """The query with the columns alone that it names beside a `*`; None if it names none."""
+    """The query with only the columns that it lists next to `*`; None if there are none."""
     named = [each for each in query.selects if not each.is_star]
     if not named or not isinstance(query, exp.Select):
         return None
@@ -35,7 +35,7 @@ def without_stars(query: exp.Query) -> exp.Query | None:
 
 def _stars(scope: Scope, but: frozenset[str], visited: _Visited) -> Iterator[tuple[int, frozenset[str]]]:
     while scope.set_operation_scopes:
-        scope = scope.set_operation_scopes[0]  # which names the columns of all parts
+        scope = scope.set_operation_scopes[0]  # the first branch names the columns
     if (id(scope), but) in visited or scope.pivots or not isinstance(scope.expression, exp.Select):
         return
     visited.add((id(scope), but))
@@ -55,7 +55,7 @@ def _stars(scope: Scope, but: frozenset[str], visited: _Visited) -> Iterator[tup
 
 
 def _left_out(star: exp.Star) -> set[str]:
-    """The columns that a `*` yields not at all, or not under their own names."""
+    """The columns that a `*` excludes, replaces or renames, casefolded."""
     names = {each.name for each in star.args.get("except_") or ()}
     names |= {each.alias for each in star.args.get("replace") or ()}
     names |= {each.this.name for each in star.args.get("rename") or ()}

@@ -1,4 +1,4 @@
-"""The tables and views in a query: no names of its WITH clauses, no aliases, no functions."""
+"""The tables and views in a query, without CTEs, aliases and table functions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sqlglot import exp
 from formats.sql.dialects import SqlDialect
 from formats.sql.results import Source
 
-_PLACE = "source"  # under which a table of the query remembers the place of its source
+_PLACE = "source"  # key in a table's meta for the index of its source
 
 
 def sources_of(query: exp.Query, dialect: SqlDialect, catalog: str | None, schema: str | None) -> tuple[Source, ...]:
-    """Each table or view once, in the order of the query; marks the query's tables for `place_of`.
+    """The distinct tables and views, in query order; marks the query's tables for `place_of`.
 
-    `catalog` and `schema` complete names that leave theirs out.
+    `catalog` and `schema` are the defaults for incomplete names.
     """
     places = dict[Source, int]()
     for table in query.find_all(exp.Table, bfs=False):
@@ -30,7 +30,7 @@ def sources_of(query: exp.Query, dialect: SqlDialect, catalog: str | None, schem
 
 
 def place_of(table: exp.Expr) -> int | None:
-    """The place of a table's source, after `sources_of`; None for what is none."""
+    """The index of a table's source, as marked by `sources_of`; None for CTEs and the like."""
     place: int | None = table.meta.get(_PLACE)
     return place
 
@@ -45,7 +45,7 @@ def _source(table: exp.Table, dialect: SqlDialect, catalog: str | None, schema: 
 
 
 def _is_of_with(table: exp.Table, dialect: SqlDialect) -> bool:
-    """Whether this names a CTE in scope."""
+    """Whether this refers to a CTE in scope."""
     if table.db:
         return False
     name = _normal(table.this, dialect)
@@ -53,11 +53,9 @@ def _is_of_with(table: exp.Table, dialect: SqlDialect) -> bool:
 
 
 def _visible(table: exp.Table) -> Iterator[exp.CTE]:
-    """The queries with a name that are in scope: a query sees those before it in its clause, and itself
-    where the clause is RECURSIVE.
-    """
+    """The CTEs in scope: a CTE sees those before it in its WITH clause, and itself if that is RECURSIVE."""
     inner: exp.Expr = table
-    inside: exp.Expr | None = None  # the query with a name in which the table lies, while we climb out of its clause
+    inside: exp.Expr | None = None  # the CTE that contains the table, while leaving its WITH clause
     while (outer := inner.parent) is not None:
         if isinstance(outer, exp.With):
             inside = inner

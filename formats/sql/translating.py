@@ -1,4 +1,4 @@
-"""Translates a query to another dialect: a suggestion for people to review, which is never run unreviewed."""
+"""Translates a query to another dialect: a suggestion for review, never run unreviewed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CLAUSES: dict[type[exp.Expr], str] = {
     exp.Where: "WHERE", exp.Having: "HAVING", exp.Group: "GROUP BY", exp.Cube: "CUBE", exp.Rollup: "ROLLUP",
     exp.GroupingSets: "GROUPING SETS", exp.Window: "OVER", exp.Collate: "COLLATE", exp.AtTimeZone: "AT TIME ZONE",
 }  # fmt: skip
-"""Parts of a query whose counts must be equal when the suggestion is parsed again."""
+"""Clauses whose counts must not drop when the suggestion is parsed again."""
 
 
 def translate(sql: str, dialect: str, into: str) -> Translation:
-    """The query in the dialect `into`, formatted, with what sqlglot could not carry over or does not know."""
+    """The query in the dialect `into`, formatted, with notes on what sqlglot does not support or know."""
     rules, target = dialect_of(dialect), dialect_of(into)
     is_generic = rules.is_generic or target.is_generic
     try:
@@ -46,7 +46,7 @@ def translate(sql: str, dialect: str, into: str) -> Translation:
 
 
 def _split_namespaces(query: exp.Query, dialect: SqlDialect, target: SqlDialect) -> None:
-    """Write tables in nested schemas as the target does: `c.a.b.t`, or `c."a.b".t`."""
+    """Rewrite tables in nested schemas in the target's style: `c.a.b.t` or `c."a.b".t`."""
     if dialect.splits_namespaces == target.splits_namespaces:
         return
     for table in [each for each in query.find_all(exp.Table) if len(each.parts) > 2]:
@@ -69,7 +69,7 @@ def _name(table: exp.Table, catalog: exp.Expr, levels: list[exp.Identifier], nam
 
 
 def _functions(query: exp.Query, dialect: SqlDialect, target: SqlDialect) -> Iterator[str]:
-    """Functions unknown to sqlglot, which it copies unchanged."""
+    """Notes on functions unknown to sqlglot, which it copies unchanged."""
     if dialect.name == target.name:
         return
     for function in query.find_all(exp.Anonymous):
@@ -77,7 +77,7 @@ def _functions(query: exp.Query, dialect: SqlDialect, target: SqlDialect) -> Ite
 
 
 def _lost(query: exp.Query, written: str, target: SqlDialect) -> Iterator[str]:
-    """What is missing when the suggestion is parsed again, since sqlglot drops some parts silently."""
+    """Notes on what is missing when the suggestion is parsed again: sqlglot drops some clauses silently."""
     try:
         again = parse(written, target)
     except Unreadable:

@@ -1,4 +1,4 @@
-"""Maps types between SQL and the native wire, by name, without lengths and precisions."""
+"""Maps SQL types to native ones and back by name, without lengths and precisions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NATIVE = {
 }  # fmt: skip
 _SQL = {name: each for each, name in reversed(_NATIVE.items())}
 
-# What TIMESTAMP means there depends on the session and on the catalog.
+# Here the meaning of TIMESTAMP depends on the session and the catalog.
 _TIMESTAMP_VARIES = frozenset({"spark", "databricks", "hive"})
 
 
 def to_sql(native: Any) -> exp.DataType:
-    """The type for sqlglot; "unknown" for one that SQL lacks."""
+    """The sqlglot type; "unknown" if SQL has none."""
     name = plain(native)
     return _SQL.get(name or "", T.UNKNOWN).into_expr()
 
 
 def from_sql(kind: exp.DataType | None, dialect: SqlDialect) -> str | None:
-    """The name of the native type; None if unknown."""
+    """The name of the native type; None if unknown or ambiguous."""
     name = _NATIVE.get(kind.this) if kind is not None else None
     if name is not None and name.startswith("timestamp") and dialect.name in _TIMESTAMP_VARIES:
         return None
