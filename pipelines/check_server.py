@@ -1,7 +1,6 @@
-"""The job builtin-check_server: asks the server that started it for its version and for the catalogs that it sees.
+"""The job builtin-check_server: fetches the version of the server that started it, and the catalogs visible to it.
 
-It needs nothing but what every run is told by its environment: METALAKE_URL, METALAKE_METALAKE, METALAKE_TOKEN and
-METALAKE_RUN.
+It needs only the environment of every run: METALAKE_URL, METALAKE_METALAKE, METALAKE_TOKEN and METALAKE_RUN.
 """
 
 from __future__ import annotations

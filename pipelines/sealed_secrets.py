@@ -1,6 +1,6 @@
-"""Secrets on their way to Spark's executors: what Spark carries is sealed, and the key travels in a file.
+"""Secrets for Spark's executors, encrypted in everything that Spark ships; the key is only in a file.
 
-Spark writes what it carries into logs, plans, event logs and pages; none of them has the file.
+Spark may write what it ships to logs, plans, event logs and its UI; none of them has the file.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class Sealed:
-    """Values that only those can open who have the key file; it may be pickled, printed and logged."""
+    """Values encrypted with the key in a file; safe to pickle, print and log."""
 
     content: bytes
     key_file: str
 
     def open(self) -> dict[str, Any]:
-        """Raises Failure where the key file is missing, or another's."""
+        """Decrypt. Raises Failure if the key file is missing or has another key."""
         return _opened(self)
 
 
@@ -49,14 +49,14 @@ def _opened(sealed: Sealed) -> dict[str, Any]:
 
 @contextmanager
 def sealed(values: dict[str, Any], *, is_local: bool) -> Iterator[Sealed]:
-    """Seal values for the executors; on this machine with a key of their own, which goes at the end.
+    """Encrypt values for the executors. Local mode without a key file uses a temporary one, deleted at the end.
 
-    Raises Failure where the executors are elsewhere and have no key.
+    Raises Failure if the executors are remote and no key file is set.
     """
     given = os.environ.get(KEY_FILE)
     if not (given or is_local):
         raise Failure(NEEDED, Exit.USAGE)
-    own = None if given else Path(mkdtemp(prefix="metalake-key-"), "key")  # the folder is readable to us alone
+    own = None if given else Path(mkdtemp(prefix="metalake-key-"), "key")  # mkdtemp makes the folder private
     try:
         if own is not None:
             own.write_bytes(Fernet.generate_key())

@@ -1,7 +1,7 @@
-"""Rows that a job read from a stream, as files that Spark reads: a driver's memory has no room for all of them.
+"""Rows of a stream spooled to files for Spark, since they may not fit into the driver's memory.
 
-The files lie in a folder of METALAKE_SPOOL, or of the machine's own folder for what is temporary; executors on other
-machines need one that they share with the driver.
+The files are in a folder below METALAKE_SPOOL, by default the system's temporary directory; executors on other machines
+need one that is shared with the driver.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from metalake_client.failures import Failure
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROWS = 200_000  # of a file, each of which one task reads
+ROWS = 200_000  # per file; one task reads a file
 
 
 class Spool:
-    """Rows of several sorts."""
+    """JSON lines files, with a folder for each sort of row."""
 
     def __init__(self, folder: Path, files: ExitStack) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class Spool:
         self._open: dict[str, tuple[IO[str], int]] = {}
 
     def add(self, sort: str, row: dict[str, Any]) -> None:
-        """Raises Failure where the disk is full."""
+        """Append a row. Raises Failure if it cannot be written, as with a full disk."""
         file, count = self._open.get(sort) or (None, 0)
         try:
             if file is None or count % ROWS == 0:
@@ -49,7 +49,7 @@ class Spool:
         return self._files.enter_context(path.open("w", encoding="utf-8"))
 
     def read(self, session: SparkSession, sort: str, columns: str) -> DataFrame:
-        """The rows of a sort; `columns` as Spark declares them. Raises Failure where the disk is full."""
+        """The rows of a sort; `columns` is Spark DDL. Raises Failure if they cannot be written, as with a full disk."""
         (self.folder / sort).mkdir(exist_ok=True)
         if sort in self._open:
             try:
@@ -64,7 +64,7 @@ class Spool:
 
 @contextmanager
 def spooled() -> Iterator[Spool]:
-    """A spool, whose files go when the job ends. Raises Failure where its folder cannot be made."""
+    """A spool, deleted at the end. Raises Failure if its folder cannot be created."""
     with ExitStack() as files:
         try:
             folder = tempfile.TemporaryDirectory(prefix="metalake-", dir=os.environ.get("METALAKE_SPOOL"))

@@ -1,1 +1,1 @@
-"""What Spark's own analyzer makes of the SQL of views: what it reads, what it yields, and what is wrong with it."""
+"""Analysis of view SQL by Spark's own analyzer: its sources, its output columns and its problems."""

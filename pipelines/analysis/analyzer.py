@@ -1,4 +1,4 @@
-"""Has Spark analyse SQL: it looks up what the SQL names, and runs nothing."""
+"""Runs Spark's analyzer on SQL: names are resolved, nothing is executed."""
 
 from __future__ import annotations
 
@@ -19,28 +19,25 @@ LONGEST_PLAN = 20_000_000  # characters of JSON
 
 
 class Unchecked(Exception):
-    """Spark could not say: a catalog that it does not have, or one that did not answer."""
+    """Spark could not analyse the SQL: a catalog is not configured or did not respond."""
 
 
 class Analyzer:
-    """The analyzer of a session. SQL names tables alone: files by their paths would be read to learn their columns."""
+    """A session's analyzer. Querying files by path is off, since Spark would read them to infer their columns."""
 
     def __init__(self, session: Any, catalogs: Collection[str], views: Collection[Source]) -> None:
-        """`catalogs` are those that the session has, `views` those of the metalake."""
+        """`catalogs` are those configured in the session, `views` those of the metalake."""
         self.session, self._catalogs, self._views = session, catalogs, views
         self._state = session._jsparkSession.sessionState()
         execution = session._jvm.org.apache.spark.sql.execution
         self._skip = execution.CommandExecutionMode.SKIP()
-        self._parser = execution.SparkSqlParser()  # that of a session with Iceberg takes commands for queries
+        self._parser = execution.SparkSqlParser()  # the Iceberg extension's parser accepts commands as queries
         self._home: tuple[str, ...] | None = None
         session.conf.set("spark.sql.runSQLOnFiles", "false")
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it would write down plans and SQL
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it would log plans and SQL
 
     def analyse(self, sql: str, home: tuple[str, ...]) -> Analysis:
-        """Analyse a query whose names are completed by `home`, a catalog and the levels of a schema.
-
-        Raises Unchecked.
-        """
+        """Analyse a query with `home`, a catalog and the levels of a schema, as the default. Raises Unchecked."""
         try:
             self._go_to(home)
             plan = self._state.executePlan(self._parser.parseQuery(sql), self._skip).analyzed()
@@ -60,7 +57,7 @@ class Analyzer:
         return Analysis(tuple(sources), tuple(columns))
 
     def _lineage(self, plan: str, sql: str, home: tuple[str, ...]) -> tuple[list[Source], list[MadeOf]]:
-        """The sources that the SQL names, and what each column is made of; nothing of a plan that is too long."""
+        """The sources named in the SQL and the column lineage; both empty if the plan is too long."""
         if len(plan) > LONGEST_PLAN:
             return [], []
         quoted = {name.replace("``", "`") for name in QUOTED.findall(sql)}
@@ -75,14 +72,14 @@ class Analyzer:
         if home == self._home:
             return
         self._home = None
-        if len(home) == 1:  # a catalog that is used already keeps its schema
+        if len(home) == 1:  # USE of the current catalog would keep its schema
             self.session.sql("USE spark_catalog")
         self.session.sql(f"USE {backquoted(*home)}")
         self._home = home
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the analyzer refused the SQL, rather than a catalog the request."""
+    """Whether the analyzer rejected the SQL, as opposed to a catalog failing."""
     from pyspark.errors import AnalysisException, ParseException
 
     return isinstance(error, AnalysisException | ParseException)

@@ -1,4 +1,4 @@
-"""How the columns that Spark yields differ from those that a view declares."""
+"""Compares the columns that Spark infers with those that a view declares."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from pipelines.analysis.results import Column, Json
 
 MOST = 20
-# By their names in Spark's JSON; lengths and precisions are left out, but for decimals.
+# By name in Spark's JSON; lengths and precisions are ignored, except of decimals.
 _NATIVE = {"timestamp": "timestamp_tz", "timestamp_ntz": "timestamp", "array": "list"}
 _SAME = {"varchar": "string", "char": "string", "fixed": "binary", "uuid": "string"}
 _UNTOLD = frozenset({"unparsed", "external", "null", "void", "time", "variant", "interval_year", "interval_day"})
 
 
 def differences(declared: Sequence[Json], columns: Sequence[Column], *, with_names: bool) -> list[Json]:
-    """Each difference with the column's position, from 1; a view that declares none has none.
+    """The differences, each with the column's position from 1; none if the view declares no columns.
 
-    `with_names` says that the declared names are those in the SQL: some engines give columns others afterwards.
+    `with_names` compares names too; some engines rename the SQL's columns afterwards.
     """
     return list(_differences(declared, columns, with_names=with_names))[:MOST] if declared else []
 
@@ -37,7 +37,7 @@ def _differences(declared: Sequence[Json], columns: Sequence[Column], *, with_na
 
 
 def plain(type_: Any) -> str | None:
-    """A native type, or Spark's in JSON, by one name; None for one that only one of the two has."""
+    """The normalised name of a native or Spark JSON type; None for types without an equivalent in the other."""
     if isinstance(type_, dict):
         return _with_parts(type_)
     if not isinstance(type_, str):
@@ -68,7 +68,7 @@ def _field(field: Json) -> str | None:
 
 
 def native_of(sparks: Any) -> Any:
-    """Spark's type in JSON with native names, one level deep, for people."""
+    """Spark's JSON type with native names, one level deep, for display."""
     if isinstance(sparks, dict):
         return _with_parts(sparks) or str(sparks.get("type"))
     return _NATIVE.get(sparks, sparks)

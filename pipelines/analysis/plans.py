@@ -1,7 +1,7 @@
-"""Reads an analysed plan of Spark: the sources that its SQL names, and what each column is made of.
+"""Extracts the sources and the column lineage from an analysed Spark plan.
 
-Spark tells a plan as JSON: a list of nodes, each before its children, whose fields hold expressions as such lists. A
-column has an id that stays its own through the plan; a view that the SQL reads is one source, whatever lies behind it.
+Spark's JSON of a plan is a pre-order list of nodes; expressions in their fields are such lists too. A column keeps its
+id throughout the plan. A view that the SQL reads is one source, whatever is behind it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from pipelines.analysis.results import Json, Source
 
-LISTED = ("projectList", "aggregateExpressions")  # what a node yields, where it says so by expressions
+LISTED = ("projectList", "aggregateExpressions")  # fields with a node's output as expressions
 OUTPUT = ("output", "dataCols")
 MOST_MADE_OF = 1000
 SEPARATOR = ", "
@@ -28,11 +28,11 @@ class Node:
 
     @cached_property
     def inside(self) -> list[Node]:
-        """The trees that its fields hold."""
+        """The expression trees in its fields."""
         return [tree for name, value in self.fields.items() if name != "class" for tree in _trees(value)]
 
     def all(self) -> Iterator[Node]:
-        """The node and all below it and in its fields."""
+        """The node and its descendants, including those in fields."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -46,7 +46,7 @@ class Node:
 
 
 def tree_of(nodes: Sequence[Json]) -> Node:
-    """The tree that a list of nodes is."""
+    """Parse a pre-order list of nodes."""
     node, _ = _read(nodes, 0)
     return node
 
@@ -73,9 +73,9 @@ def _trees(value: Any) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class Home:
-    """Where SQL is read: the catalog and levels that complete names, the catalogs there are, and the views in them.
+    """The context for resolving names: `place`, the default catalog and schema levels, and all catalogs and views.
 
-    `quoted` are the names that the SQL writes in backquotes.
+    `quoted` are the backquoted names in the SQL.
     """
 
     place: tuple[str, ...]
@@ -84,7 +84,7 @@ class Home:
     quoted: Collection[str] = ()
 
     def parts_of(self, qualifier: str) -> list[str]:
-        """The parts of a qualifier, which Spark divides by a comma and a space, as a name itself may have them."""
+        """Split a qualifier, which Spark joins by ", ", even if its names contain that separator."""
         parts = qualifier.split(SEPARATOR)
         for name in {*self.quoted, *self.place}:
             inner = name.split(SEPARATOR)
@@ -94,7 +94,7 @@ class Home:
         return parts
 
     def completed(self, parts: Sequence[str]) -> Source:
-        """The source that a name of these parts means: its first part is a catalog if there is one of that name."""
+        """The fully qualified source of a name; its first part is a catalog if one of that name exists."""
         if len(parts) == 1:
             parts = [*self.place, *parts]
         elif parts[0] not in self.catalogs:
@@ -103,20 +103,20 @@ class Home:
 
 
 class Lineage:
-    """The sources of a plan in the order in which they are met, and what its columns are made of."""
+    """The sources of a plan, in traversal order, and its column lineage."""
 
     def __init__(self, plan: Node, home: Home) -> None:
         self._home = home
         self.sources: list[Source] = []
         self._definitions: dict[int, Node] = {}
-        self._made_of: dict[int, set[int]] = {}  # a column's id, and the ids of those that it is made of
-        self._origins: dict[int, tuple[int, str]] = {}  # the ids of the columns of sources
+        self._made_of: dict[int, set[int]] = {}  # a column's id, and those of its inputs
+        self._origins: dict[int, tuple[int, str]] = {}  # ids of source columns
         self._plan = plan
         self._walk(plan)
 
     @cached_property
     def columns(self) -> list[tuple[tuple[int, str], ...]]:
-        """What each column of the plan is made of: places in `sources`, and names."""
+        """The source columns of each output column: indexes into `sources`, and names."""
         return [self._origins_of(id) for id, _ in self._output(self._plan)]
 
     def _walk(self, node: Node) -> None:
@@ -141,9 +141,9 @@ class Lineage:
                 self._note(id, of)
 
     def _source(self, node: Node) -> Source | None:
-        """The source that an alias names; None for the alias of a query.
+        """The source behind an alias; None for the alias of a subquery.
 
-        Tables have their whole name, and Iceberg's views that which the SQL has.
+        Tables have their full name, Iceberg views only the one written in the SQL.
         """
         identifier = node.fields.get("identifier") or {}
         qualifier, name = str(identifier.get("qualifier") or ""), str(identifier.get("name"))
@@ -161,7 +161,7 @@ class Lineage:
             self._origins.setdefault(id, (place, name))
 
     def _pair(self, node: Node, others: Sequence[Node]) -> None:
-        """The columns of a node are, one by one, those of the others."""
+        """Link the columns of a node to those of the others by position."""
         for other in others:
             for (id, _), (of, _) in zip(self._output(node), self._output(other), strict=False):
                 self._note(id, [of])
@@ -171,7 +171,7 @@ class Lineage:
             self._made_of.setdefault(id, set()).update(each for each in of if each is not None and each != id)
 
     def _output(self, node: Node) -> list[tuple[int, str]]:
-        """The ids and names of the columns that a node yields, as far as they can be told."""
+        """The ids and names of a node's output columns, as far as known."""
         for name in (*LISTED, *OUTPUT):
             if isinstance(value := node.fields.get(name), list):
                 named = [tree for tree in _trees(value) if tree.id is not None]

@@ -1,7 +1,6 @@
-"""Spark's errors, reworded so that they reveal no more than the SQL itself.
+"""Spark's errors, reworded to reveal no more than the SQL itself.
 
-Spark's own messages propose the columns of tables, and tell of the SQL behind other views: whoever may load this view
-may not know them.
+Spark's messages suggest columns of tables and quote the SQL of other views, which a reader of this view may not see.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import Any
 
 from pipelines.analysis.results import Problem
 
-LONGEST = 200  # characters of what is quoted
+LONGEST = 200  # characters of a quote
 _NAMES = {"TABLE_OR_VIEW_NOT_FOUND": "relationName", "SCHEMA_NOT_FOUND": "schemaName"}
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 
 
 def problem_of(error: Any, sql: str) -> Problem:
-    """The problem that an exception of Spark tells of the analysis of this SQL."""
+    """The problem behind a Spark exception raised while analysing this SQL."""
     condition = str(_asked(error, "getCondition") or "")
     parameters: Mapping[str, str] = _asked(error, "getMessageParameters") or {}
     line, column = _place_of(error, sql)
@@ -34,7 +33,7 @@ def problem_of(error: Any, sql: str) -> Problem:
 
 
 def _about(name: str, sql: str, words: str, line: int | None, column: int | None) -> Problem:
-    """Words about a name, if the SQL has it: one that it has not belongs to what lies behind it."""
+    """A problem with a name, which is revealed only if it occurs in the SQL: others belong to underlying views."""
     last = name.rpartition(".")[2].strip("`")
     if not last or last.casefold() not in sql.casefold():
         return Problem("What it reads is wrong itself, or is not there.")

@@ -1,4 +1,4 @@
-"""What came of analysing a dialect of a view, as the server takes it."""
+"""The result of analysing one dialect of a view, in the form that the server accepts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """A table or view that SQL reads, as Spark names it: a catalog, the levels of a schema, and a name."""
+    """A table or view that SQL reads, as Spark names it: catalog, schema levels and name."""
 
     catalog: str
     levels: tuple[str, ...]
@@ -17,11 +17,11 @@ class Source(NamedTuple):
 
 
 MadeOf = tuple[tuple[int, str], ...]
-"""Columns of sources: the place of each source in a list, and the column's name."""
+"""Source columns: the index of each source in a list, and the column's name."""
 
 
 class Column(NamedTuple):
-    """A column that SQL yields, its type as Spark writes it in JSON, and the columns of sources that it is made of."""
+    """An output column with its type in Spark's JSON and its source columns."""
 
     name: str
     type: Any
@@ -30,7 +30,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with SQL; line and column count from 1."""
+    """A problem in the SQL; line and column count from 1."""
 
     text: str
     line: int | None = None
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a dialect reads and yields, or the problem that it has."""
+    """The sources and output columns of a dialect, or its problems."""
 
     sources: tuple[Source, ...] = ()
     columns: tuple[Column, ...] = ()

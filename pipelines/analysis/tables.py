@@ -1,4 +1,4 @@
-"""The tables of `system.lineage`: what views read, what their columns are made of and what is wrong, as Spark says."""
+"""The tables of `system.lineage`: the sources, column lineage and problems of views, according to Spark."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The process that Spark forks Python workers from, with the crawler's libraries imported before it does.
+"""Spark's daemon that forks Python workers, with the crawler's libraries imported first.
 
-Each worker would import them itself otherwise: those of a metastore take seconds.
+Otherwise each worker would import them: the metastore's take seconds.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ from pipelines.sealed_secrets import Sealed
 T = TypeVar("T")
 Known = dict[str, tuple[str, str]]  # identity and version by name
 ROOT = ""  # the listing of the catalog itself, whose objects are the schemas
-ENTRIES, BYTES = 100, 2**18  # of one delivery: five times as many took the server 80 MB more, and no less time
-NAMES = 100  # that are missing, in one delivery
-TIMEOUT = 120.0  # seconds for an answer of the server, which asks the outside system for each missing object
-REST = -1  # the number of the part of what is known and was not listed
+ENTRIES, BYTES = 100, 2**18  # per delivery: five times as much cost the server 80 MB more and was no faster
+NAMES = 100  # missing objects per delivery
+TIMEOUT = 120.0  # seconds: the server checks each missing object in the outside system
+REST = -1  # part number for known objects that were not listed
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Part:
-    """A chunk of a schema's names that one task reads (None: all), with what the server knows of them."""
+    """A chunk of a schema's names that one task reads (None: all), with the server's known versions."""
 
     schema: str
     number: int = 0
@@ -60,7 +60,7 @@ class Listed:
 
 
 class Target:
-    """The run to deliver to. Deliveries are idempotent, and retried while the server does not answer.
+    """The refresh run to deliver to. Deliveries are idempotent, and retried while the server does not respond.
 
     Raises Failure.
     """
@@ -72,7 +72,7 @@ class Target:
         self._path = ("metalakes", settings["metalake"], "catalogs", settings["catalog"], "refreshes", settings["run"])
 
     def known(self, schema: str) -> tuple[Json, Known]:
-        """The head of the answer, and what is known."""
+        """The head of the reply, and the known objects from all pages."""
         head: Json | None = None
         known, token = Known(), None
         while head is None or token:
@@ -87,7 +87,7 @@ class Target:
         return self._send("parts", schema, asked_at, body)
 
     def whole(self, listed: Listed) -> Json:
-        """Say what a listing lacks, and that this is all of it; the run after that."""
+        """Report a listing's missing objects and complete it; returns the updated run."""
         names = listed.missing
         pages = [names[start : start + NAMES] for start in range(0, len(names), NAMES)] or [[]]
         about = {"missingInAll": len(names), "listed": listed.count}
@@ -139,7 +139,7 @@ def wrong_of(failure: Exception) -> Wrong:
 
 
 def list_schemas(sealed: Sealed, schemas: Iterable[str]) -> Iterator[Part]:
-    """The parts of each schema; none of one that has no row here, is gone, or was delivered whole in another turn."""
+    """The parts of each schema; none if it has no row, is gone, or was delivered whole in another turn."""
     try:
         with _crawling(sealed) as (crawler, target):
             for schema in schemas:
@@ -166,7 +166,7 @@ def _parts(crawler: Crawler, target: Target, schema: str) -> Iterator[Part]:
 
 
 def place_of(part: Part, tasks: int) -> int:
-    """The task that reads a part: the parts of a large schema go to all in turn."""
+    """The task that reads a part; the parts of a schema are spread round-robin."""
     return (zlib.crc32(part.schema.encode()) + part.number) % tasks
 
 
@@ -184,7 +184,7 @@ def deliver_parts(sealed: Sealed, parts: Iterable[Part]) -> Iterator[Listed]:
 
 
 def _delivered(crawler: Crawler, target: Target, part: Part) -> Listed | None:
-    """None for a schema that went while it was read."""
+    """Read and deliver a part; None if the schema was dropped meanwhile."""
     missing, seen = dict.fromkeys(part.known), list[str]()
     outgoing = _Outgoing(target, part)
     try:
@@ -201,7 +201,7 @@ def _delivered(crawler: Crawler, target: Target, part: Part) -> Listed | None:
 
 
 class _Outgoing:
-    """Entries of a part that wait for the next delivery; of what is unchanged only the number is delivered."""
+    """The buffer of a part's entries for the next delivery; unchanged objects are only counted."""
 
     def __init__(self, target: Target, part: Part) -> None:
         self._target, self._part, self._number = target, part, 0
@@ -231,7 +231,7 @@ class _Outgoing:
 
 
 def say_whole(sealed: Sealed, listings: Iterable[Listed]) -> Iterator[Listed]:
-    """Tell the server that listings were delivered to their ends; what went wrong."""
+    """Report completed listings to the server; yields failures."""
     try:
         target = Target(sealed.open())
         for listed in listings:

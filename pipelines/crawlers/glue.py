@@ -1,4 +1,4 @@
-"""The crawler of AWS Glue. What it needs where it runs: boto3."""
+"""The crawler of AWS Glue. Requires boto3 on the executors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def crawler(properties: Mapping[str, str], patience: float) -> Glue:
 
 
 class Glue:
-    """GetTables goes on from a token, so one task reads a database."""
+    """One task reads a whole database, since GetTables pages by token."""
 
     def __init__(self, properties: Mapping[str, str], patience: float) -> None:
         self._patience = patience
@@ -80,7 +80,7 @@ def _client(properties: Mapping[str, str]) -> Any:
 
 
 def _keys_of_role(sts: Any, role: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """They last for an hour, which a task's crawler does not."""
+    """The role's temporary keys; they are valid for an hour, longer than a task's crawler lives."""
     asked = {"RoleArn": role, "RoleSessionName": properties.get("aws-role-session-name", "metalake")}
     if external := properties.get("aws-external-id"):
         asked["ExternalId"] = external
@@ -89,7 +89,7 @@ def _keys_of_role(sts: Any, role: str, properties: Mapping[str, str]) -> dict[st
 
 
 def _keys(access: str | None, secret: str | None, token: str | None) -> dict[str, str]:
-    """None: those of the machine, which botocore finds by itself."""
+    """Client arguments; empty without keys, so that botocore uses the machine's ambient credentials."""
     if not (access and secret):
         return {}
     keys = {"aws_access_key_id": access, "aws_secret_access_key": secret}
@@ -115,14 +115,14 @@ def _once(call: Callable[..., Json], given: Json) -> Json:
 
 
 def _entry(entry: Mapping[str, Any], *, is_table: bool) -> Entry:
-    """Glue numbers the versions of tables; what else changed is for the server to say."""
+    """An entry; only tables have versions in Glue, for the rest the server detects changes."""
     described = {name: _json(value) for name, value in entry.items()}
     version = str(entry.get("VersionId") or "") if is_table else ""
     return Entry(entry["Name"], described, described.get("CreateTime") or "", version)
 
 
 def _json(value: Any) -> Any:
-    """With moments in UTC, the same on every machine."""
+    """JSON with times in UTC, the same on every machine."""
     match value:
         case datetime():
             return value.astimezone(UTC).isoformat()

@@ -1,4 +1,4 @@
-"""The crawler of Hive metastores, over thrift. What it needs where it runs: thrift, hive_metastore and orjson."""
+"""The crawler of Hive metastores, over Thrift. Requires thrift, hive_metastore and orjson on the executors."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ URIS = "metastore.uris"
 PORT = 9083
 CONNECT_SECONDS, ANSWER_SECONDS = 3.0, 25.0
 CHUNK = 64 * 2**10  # bytes
-PART, PAGE = 1_000, 200  # names of a part, and tables that are asked for at once
-DDL_TIME, COMMENT = "transient_lastDdlTime", "comment"  # parameters: the first changes with every write
+PART, PAGE = 1_000, 200  # names per part, tables per request
+DDL_TIME, COMMENT = "transient_lastDdlTime", "comment"  # parameters; the first changes with every write
 DESCENDING = 0
 
 
@@ -52,7 +52,7 @@ class Hive:
     def parts(self, schema: str) -> list[list[str] | None]:
         names = self._call(lambda client: client.get_all_tables(schema) if schema else client.get_all_databases())
         if schema and not names:
-            self._call(lambda client: client.get_database(schema))  # of a missing database it lists nothing
+            self._call(lambda client: client.get_database(schema))  # a missing database lists as empty
         names = sorted(name for name in names if name)
         return [names[start : start + PART] for start in range(0, len(names), PART)]
 
@@ -88,11 +88,11 @@ class Hive:
         except (NoSuchObjectException, UnknownDBException):
             raise Gone from None
         except (TException, OSError) as failure:
-            self.close()  # the connection may be in the middle of an answer
+            self.close()  # the connection may be in the middle of a response
             raise Unavailable(f"The metastore {', '.join(self._uris)} failed ({type(failure).__name__}).") from None
 
     def _open(self) -> Client:
-        """The first metastore that takes a connection. Raises the last one's failure."""
+        """Connect to the first metastore that accepts. Raises the last failure, Unavailable if none is configured."""
         failure: Exception = Unavailable(f"The catalog's property {URIS} names no metastore.", is_final=True)
         for uri in self._uris:
             parts = urlsplit(uri)
@@ -114,7 +114,7 @@ class Hive:
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    """The addresses that a metastore's name means now. Raises Unavailable for those of a cloud's own services."""
+    """Resolve a metastore's host. Raises Unavailable for link-local (cloud metadata services) and similar addresses."""
     given = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     for address in given:
         read = ipaddress.ip_address(address.partition("%")[0])
@@ -140,7 +140,7 @@ def database_entry(database: Database) -> Entry:
 
 
 def table_entry(table: Table) -> Entry:
-    """The table with the version that the server computes of it."""
+    """The table's entry; its version is computed as the server does."""
     described, identity = definition(table), str(table.createTime)
     lasting = {name: value for name, value in described["parameters"].items() if name != DDL_TIME}
     version = _digest({**described, "parameters": lasting})
@@ -148,7 +148,7 @@ def table_entry(table: Table) -> Entry:
 
 
 def definition(table: Table) -> Json:
-    """What the server stores of a table; the server's formats.hive.tables.HiveTable has the same fields."""
+    """The table as the server stores it: the fields of its formats.hive.tables.HiveTable."""
     storage = table.sd or StorageDescriptor()
     serde = storage.serdeInfo or SerDeInfo()
     parameters = dict(table.parameters or {})

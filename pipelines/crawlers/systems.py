@@ -1,4 +1,4 @@
-"""What a crawler of an outside system is, and which systems have one: each is a declaration."""
+"""The interface of crawlers, and the declarations of the outside systems that have one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from metalake_client.failures import Exit, Failure
 
 T = TypeVar("T")
 Json = dict[str, Any]
-NUL, STAND_IN = "\0", "\ufdd0"  # what the server's database cannot store, and what it stores instead
-SHORTEST, LONGEST = 0.4, 10.0  # seconds between two tries of a call
+NUL, STAND_IN = "\0", "\ufdd0"  # not storable in the server's database, and its replacement
+SHORTEST, LONGEST = 0.4, 10.0  # seconds between retries
 
 
 class Unavailable(Exception):
-    """The system did not answer, or refused, in one line without secrets. A final one is not tried again."""
+    """The system did not respond, or refused; the message is one line without secrets. Final ones are not retried."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)
@@ -26,15 +26,14 @@ class Unavailable(Exception):
 
 
 class Gone(Exception):
-    """The schema that was to be listed is gone."""
+    """The schema to be listed no longer exists."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An object as the system has it, and the entry that describes it to the server.
+    """An object of the system, with `content` describing it to the server.
 
-    `identity` and `version` are those that the server has of it where it is unchanged, empty where they are not known
-    before the server computes them.
+    `identity` and `version` equal the server's if it is unchanged; empty if only the server can compute them.
     """
 
     name: str
@@ -44,22 +43,22 @@ class Entry:
 
 
 class Crawler(Protocol):
-    """One connection to a system. A schema without a name is the catalog itself, whose objects are the schemas."""
+    """A connection to a system. The schema "" is the catalog itself, whose objects are the schemas."""
 
     def parts(self, schema: str) -> list[list[str] | None]:
-        """The names in a schema, divided for several tasks; [None] where only one task can read it. Raises Gone."""
+        """The names in a schema, split for several tasks; [None] if only one task can read it. Raises Gone."""
 
     def read(self, schema: str, names: Sequence[str] | None) -> Iterator[list[Entry]]:
-        """The objects of these names that are there, or all, page by page. Raises Gone."""
+        """The existing objects of these names (None: all), page by page. Raises Gone."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """A system that can be crawled: `module` has a function `crawler` that takes a catalog's properties and seconds.
+    """A system with a crawler: `module` has `crawler(properties of the catalog, patience in seconds)`.
 
-    `secrets` maps the properties that the server masks to the variables that hold their values where the job runs.
+    `secrets` maps properties masked by the server to the job's environment variables with their values.
     """
 
     provider: str
@@ -90,7 +89,7 @@ SYSTEMS = {
 
 
 def system_of(provider: str) -> System:
-    """Raises Failure."""
+    """The system of a provider. Raises Failure if it has no crawler."""
     if provider not in SYSTEMS:
         raise Failure(
             f"Catalogs of {provider} are not harvested: {', '.join(sorted(SYSTEMS))} are. Refresh this one.", Exit.USAGE
@@ -99,9 +98,9 @@ def system_of(provider: str) -> System:
 
 
 def patiently(act: Callable[[], T], patience: float) -> T:
-    """What `act` returns; while the system is silent or busy it is called again, with longer and longer pauses.
+    """Call `act`, retrying with exponential backoff while the system is unavailable or busy.
 
-    Raises Unavailable when so many seconds are over.
+    Raises Unavailable after `patience` seconds, and at once if it is final.
     """
     until, pause = time.monotonic() + patience, SHORTEST
     while True:
@@ -116,7 +115,7 @@ def patiently(act: Callable[[], T], patience: float) -> T:
 
 
 def as_stored(value: Any) -> Any:
-    """JSON with a stand-in for each NUL."""
+    """JSON with each NUL replaced."""
     match value:
         case str():
             return value.replace(NUL, STAND_IN)
