@@ -1,10 +1,10 @@
-"""The job builtin-access_review: who can do what in a metalake, what grants are used for, and which say nothing.
+"""The job builtin-access_review: who can do what in a metalake, what grants are used for, and which have no effect.
 
     spark-submit pipelines/access_review.py [--days=90] [--as-of=2026-11-30T12:00:00Z] [--sample=10000]
 
-Reads the state of the metalake and its record of use as streams, resolves them on Spark's executors, and writes the
-tables `system.access`. Then it asks the server about a sample of what it wrote; where they differ, nothing is published
-and the run fails. What a review of now says of grants is answer to the server, too.
+Streams the metalake's state and usage records, resolves them on Spark's executors, and stages the tables of
+`system.access`. A sample is then checked against the server's evaluator; on any difference nothing is published and the
+run fails. The findings of a current review are also delivered to the server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HOUR = 3600
 
 
 class Review:
-    """One review: what it reads of the server, and what follows from it."""
+    """One review: its input from the server, and the derived rows."""
 
     def __init__(self, job: Job, days: int, as_of: str | None, progress: Progress) -> None:
         self.job, self.days, self.as_of, self.progress = job, days, as_of, progress
@@ -50,7 +50,7 @@ class Review:
         self.complete_until = ""
 
     def read(self) -> None:
-        """Read state, rules and use. Raises Failure."""
+        """Read state, rules and usage records. Raises Failure."""
         self.progress.stage("reading the state")
         for count in self.world.read(state_of(self.job.client, self.job.metalake, self.as_of)):
             self.progress.at(count)
@@ -81,12 +81,12 @@ class Review:
 
     @property
     def about(self) -> tuple[str, datetime]:
-        """The values that every row begins with."""
+        """The leading values of every row."""
         return self.as_of or NOW, self.moment
 
     @cached_property
     def unit(self) -> Unit:
-        """Keyed by its input: the place in the history, the use of whole hours, and the grants in force."""
+        """Keyed by its input: the history position, the complete hours of usage, and the grants in force."""
         world, idle = self.world, [str(each.given) for each in self.grants if each not in self.in_force]
         made_from = [world.place, self.days, self.complete_until[:13], *sorted(idle)]
         key = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]
@@ -150,7 +150,7 @@ class Review:
         return (*read, *counts, unused, verdicts.count("redundant"), verdicts.count("shadowed"))
 
     def compare(self, pending: Pending, number: int) -> int:
-        """Ask the server about a sample; how many. Raises Failure with the differences."""
+        """Check a sample against the server; returns its size. Raises Failure with the differences."""
         self.progress.stage("comparing with the server", number)
         rights = pending.reader(RIGHTS)
         share = min(1.0, number / max(1, rights.count()))
@@ -170,7 +170,7 @@ def review(job: Job, values: dict[str, str]) -> None:
     progress = Progress(job)
     progress.stage("starting Spark")
     one = Review(job, days, as_of, progress)
-    results = Results(job, one.session, NAME, TABLES)  # first, since tables that are made are a part of the state
+    results = Results(job, one.session, NAME, TABLES)  # first, since newly created tables are part of the state
     one.read()
     pending = one.write(results)
     if pending.written:

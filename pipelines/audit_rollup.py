@@ -1,7 +1,7 @@
-"""The job builtin-audit_rollup: the audit, refusals and the record of use of a metalake, by day, in `system.audit`.
+"""The job builtin-audit_rollup: audit log, refusals and usage records of a metalake, by day, in `system.audit`.
 
-It writes whole days in UTC: what happens today is in them tomorrow. What comes late goes to its own day, whose rows are
-then written again; a day of which nothing is new is left as it is. All that a run writes becomes visible by one commit.
+It writes complete UTC days: today's rows appear tomorrow. Late rows go to their own day, which is then rewritten; days
+without new rows are left alone. Everything that a run writes becomes visible in one commit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(given: list[str]) -> int:
 
 
 def roll_up(job: Job, given: Mapping[str, str]) -> None:
-    """Write what is new, then what had no use for `days` days; use that comes up to `late` days late is noticed."""
+    """Write new rows, then what is unused for `days` days; usage records may arrive up to `late` days late."""
     days, late = (whole(name, given[name], 1, LONGEST) for name in ("days", "late"))
     session, progress = job.session(), Progress(job)
     results = Results(job, session, "audit_rollup", ROLLED)

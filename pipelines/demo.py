@@ -1,6 +1,6 @@
 """`make demo`: writes real flights, then reads the same tables as a user who holds one role.
 
-It uses the REST APIs of a running server like any client. It can be run again: it replaces what it made before.
+It uses the REST APIs of a running server like any client. Reruns replace what earlier ones created.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def write(lake: Catalog) -> None:
 
 
 def write_flights(lake: Catalog) -> None:
-    """One commit a month, so that there is a history to travel in."""
+    """Commit month by month, so that there are snapshots for time travel."""
     rows = flights.table("flights")
     target = lake.create_table((*YEAR, "flights"), schema=rows.schema)
     columns = (TextColumn("  {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -120,7 +120,7 @@ def expect(what: str, actual: Any, wanted: Any) -> None:
 
 
 def give_role(admin: Client) -> Client:
-    """A user who holds nothing but one role: reading below travel."""
+    """The client of a user whose only role allows reading in the schema travel."""
     say(f"\n[bold]Granting[/] {ANALYST} the role {ROLE}")
     people, roles = ("metalakes", METALAKE, "users"), ("metalakes", METALAKE, "roles")
     unless_there(lambda: admin.call("POST", *people, body={"name": ANALYST}))
@@ -185,7 +185,7 @@ def check_access(lake: Catalog) -> int:
 
 
 def page_of_grant(admin: Client) -> str:
-    """The page that shows who may read the schema travel, with a button that takes each grant back."""
+    """The URL of the page of who may read the schema travel, with a revoke button for each grant."""
     answer = admin.call("GET", "metalakes", METALAKE, "search", query={"q": f"{CATALOG}.{CITY[0]}"})
     travel = next(one for one in answer["results"]["objects"] if one["type"] == "schema" and one["name"] == CITY[0])
     return f"{admin.url}/objects/{travel['id']}/access"

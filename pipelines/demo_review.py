@@ -1,4 +1,4 @@
-"""The end of `make demo`: an access review of the flights, and who can read one schema through what."""
+"""The end of `make demo`: an access review of the flights, and who can read one schema through which grants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metalake_client.failures import Failure
 from metalake_client.spark.java import java_program
 from pipelines.rest import Client
 
-PATIENCE = 900  # seconds, the first time with a download of Iceberg's runtime
+PATIENCE = 900  # seconds; the first run downloads Iceberg's runtime
 SCHEMA, ABOVE = "lake.travel:nyc:2013", ("lake", "lake.travel", "lake.travel:nyc", "lake.travel:nyc:2013")
 TOKEN = "demo-review"  # noqa: S105 (its name)
 
@@ -24,7 +24,7 @@ say = Console(highlight=False, soft_wrap=True).print
 
 
 def review(admin: Client, metalake: str) -> bool:
-    """Run the job as the admin where there is Java, and print what it found; False where it failed, with its cause."""
+    """Run the job as the admin if Java is installed, and print its findings, or the cause of its failure (False)."""
     say("\n[bold]Reviewing[/] who can do what, on Spark")
     try:
         java_program("Spark needs Java 17 or newer")
@@ -43,7 +43,7 @@ def review(admin: Client, metalake: str) -> bool:
 
 
 def _run(admin: Client, metalake: str) -> str | None:
-    """What it said where it failed, its reason last; None if it ran to its end."""
+    """Run the job; returns its error output if it failed, reason last, else None."""
     admin.call("POST", "metalakes", metalake, "system")
     issued = _issue(admin)
     own = {"METALAKE_URL": admin.url, "METALAKE_METALAKE": metalake, "METALAKE_TOKEN": issued["secret"]}
@@ -71,7 +71,7 @@ def _issue(admin: Client) -> dict[str, Any]:
 
 
 def _readers(admin: Client, metalake: str) -> list[str]:
-    """A line for each member who can read tables of the schema, as the review's table has it."""
+    """A line for each member who can read tables of the schema, from the review's table."""
     table = admin.iceberg(metalake, "system").load_table(("access", "rights"))
     scan = table.scan(row_filter="review = 'now' and privilege = 'select_table' and kind = 'table'")
     rows = [row for row in scan.to_arrow().to_pylist() if row["object_name"] in (metalake, *ABOVE)]

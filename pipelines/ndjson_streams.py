@@ -1,4 +1,4 @@
-"""Bulk NDJSON streams from the server, resumed where the connection broke."""
+"""Bulk NDJSON streams from the server, resumed after connection failures."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client
 
-TRIES, PAUSE = 6, 1.0  # tries without progress, and seconds before the second one; each pause is twice as long
+TRIES, PAUSE = 6, 1.0  # tries without progress, and seconds before the first retry; doubled each time
 
 Json = dict[str, Any]
 
 
 @dataclass
 class _Reached:
-    """How far a stream has come: its first line, and the place of its last one."""
+    """The progress of a stream: its head line, and the position of its last line."""
 
     head: Json | None = None
     after: str | None = None
 
 
 def state_of(client: Client, metalake: str, as_of: str | None = None) -> Iterator[Json]:
-    """The state of a metalake as of one place in its history: the line that names it, and one for each thing.
+    """The state of a metalake as of one history position: a head line with the position, then one line per item.
 
-    `as_of` is a moment in ISO 8601, None for now. Raises Failure.
+    `as_of` is an ISO 8601 timestamp, None for now. Raises Failure.
     """
     reached = _Reached()
 
@@ -35,7 +35,7 @@ def state_of(client: Client, metalake: str, as_of: str | None = None) -> Iterato
             return client.lines(*_bulk(metalake, "state"), asOf=as_of)
         return client.lines(*_bulk(metalake, "state"), place=str(reached.head["place"]), after=reached.after)
 
-    links: list[Json] = []  # they have no place and come first, again if the stream broke among them
+    links: list[Json] = []  # they come first, without positions, and are sent again if the stream breaks among them
     for line in _going_on(ask, reached):
         if "topic" not in line:
             links.clear()
@@ -53,9 +53,9 @@ def state_of(client: Client, metalake: str, as_of: str | None = None) -> Iterato
 
 
 def use_of(client: Client, metalake: str, since: str | None = None, until: str | None = None) -> Iterator[Json]:
-    """The record of use of whole hours: the line that says until when it is complete, and one for each row.
+    """The usage records of complete hours: a head line with their end (`completeUntil`), then one line per row.
 
-    What is written while the stream is asked again belongs to the next time. Raises Failure.
+    A resumed stream keeps that end; later rows belong to the next run. Raises Failure.
     """
     reached = _Reached()
 
@@ -73,7 +73,7 @@ def use_of(client: Client, metalake: str, since: str | None = None, until: str |
 
 
 def audit_of(client: Client, metalake: str, after: int = 0) -> Iterator[Json]:
-    """What was changed or refused since a place of the audit: the line that names its last place, and one for each.
+    """Changes and refusals after an audit position: a head line with the last position, then one line per row.
 
     Raises Failure.
     """
@@ -93,7 +93,7 @@ def audit_of(client: Client, metalake: str, after: int = 0) -> Iterator[Json]:
 
 
 def views_of(client: Client, metalake: str) -> Iterator[Json]:
-    """The views of a metalake that the caller may load, each as it is now. Raises Failure."""
+    """The current views of a metalake that the caller may load. Raises Failure."""
     reached = _Reached()
 
     def ask() -> Iterator[Json]:
@@ -110,7 +110,7 @@ def _bulk(metalake: str, what: str) -> tuple[str, ...]:
 
 
 def _going_on(ask: Callable[[], Iterator[Json]], reached: _Reached) -> Iterator[Json]:
-    """The lines of a stream, which is resumed where it breaks off; waits for a server that restarts."""
+    """The lines of a stream, resumed after failures with exponential backoff, as during a server restart."""
     tries = 0
     while True:
         began = reached.after

@@ -32,7 +32,7 @@ class Client:
         """The reply's body. Raises Refused, or the errors of requests if the server does not answer."""
         target = f"{self.url}/api/" + "/".join(quote(part, safe="") for part in path)
         who: dict[str, Any] = {"headers": self._bearer} if self.token else {"auth": (self.user, self.password)}
-        # What follows a redirection would show somebody else the body and, on the same host, the credential.
+        # Following a redirect would send the body, and on the same host the credentials, to somebody else.
         answer = requests.request(method, target, json=body, params=query, timeout=30, allow_redirects=False, **who)
         if answer.is_redirect:
             raise Refused(answer.status_code, f"{self.url} is not the server's own address: it redirects.")

@@ -1,9 +1,8 @@
-"""Result tables of the catalog `system`, in which each unit of a job's work appears once, in all of them at once.
+"""Result tables of the catalog `system`: each unit of a job's work is published once, in all tables atomically.
 
-Rows are written to a branch of each table, which nobody reads. Then one commit of the server moves the branch `main` of
-all tables to what was written (transactions/commit of Iceberg's REST wire). The snapshots say by their summary which
-unit they have and a key of what it was made from, so that a run that is started again sees what is done, and goes on
-with what is written.
+Rows are staged on a branch of each table. Then one multi-table commit (transactions/commit of Iceberg REST) moves
+`main` of all tables to the staged snapshots. Snapshot summaries have the unit and a key of its input, so that a
+restarted run skips published units and reuses staged ones.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from pipelines.job import SYSTEM, Job
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-UNIT, KEY = "metalake.unit", "metalake.key"  # of a snapshot's summary
+UNIT, KEY = "metalake.unit", "metalake.key"  # snapshot summary keys
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table that a job writes: `columns` as Spark declares them, "day date, times bigint"."""
+    """A table that a job writes: `columns` is Spark DDL, "day date, times bigint"."""
 
     schema: str
     name: str
@@ -40,9 +39,9 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a job's results that is replaced as a whole: the rows of `where`, an expression of SQL.
+    """A part of a job's results that is replaced as a whole: the rows matching `where`, an SQL expression.
 
-    `key` stands for all that they are made from: while it is the same, nothing is written.
+    `key` identifies their input: nothing is written while it is unchanged.
     """
 
     name: str
@@ -54,26 +53,26 @@ class Results:
     """The tables of one job."""
 
     def __init__(self, job: Job, session: SparkSession, name: str, tables: Sequence[ResultTable]) -> None:
-        """`name` is the job's. Makes the tables that are not there. Raises Failure for one that was changed by hand."""
+        """Creates missing tables; `name` is the job's. Raises Failure if the columns of one were changed by hand."""
         self.job, self.session, self.name, self.tables = job, session, name, tables
         for table in tables:
             self._require(table)
 
     def is_done(self, unit: Unit) -> bool:
-        """Whether all tables have the unit, made from the same input."""
+        """Whether all tables have the unit, from the same input."""
         return not [state for state in self._states() if not state.has(unit)]
 
     def write(self, unit: Unit, frames: Mapping[ResultTable, Callable[[], DataFrame]]) -> Pending:
         """Stage the rows of a unit; those staged by an earlier run are reused.
 
-        Raises Failure if another run of the job came between.
+        Raises Failure if another run of the job committed meanwhile.
         """
         missing = (state for state in self._states() if not state.has(unit))
         written = (state.written_for(unit) or self._write(state, unit, frames[state.table]()) for state in missing)
         return Pending(self, unit, [*written])
 
     def shown(self, unit: Unit, table: ResultTable) -> DataFrame:
-        """The rows of a unit as everybody sees them."""
+        """The published rows of a unit."""
         return self.session.table(table.full_name).where(unit.where)
 
     def _states(self) -> list[_State]:
@@ -131,7 +130,7 @@ class Results:
         except Failure as failure:
             unknown = failure.exit_code is Exit.UNREACHABLE or (failure.status or 0) >= 500
             if (unknown or failure.exit_code is Exit.CONFLICT) and self.is_done(unit):
-                return  # by this commit, whose answer was lost, or by another run's
+                return  # by this commit, whose response was lost, or by another run's
             if failure.exit_code is Exit.CONFLICT:
                 self.clear(written)
                 raise _overtaken(self.name, unit) from None
@@ -143,7 +142,7 @@ class Results:
         )
 
     def clear(self, written: Iterable[_Written]) -> None:
-        """Remove what was written and not published; what cannot be removed now is by the next run."""
+        """Remove staged branches; those that cannot be removed now are left to the next run."""
         for each in written:
             try:
                 self._commit([each.removal()])
@@ -153,14 +152,14 @@ class Results:
 
 @dataclass(frozen=True)
 class Pending:
-    """A unit that is written, and not seen by anybody yet. Without `written` it was done before."""
+    """A staged unit, not published yet. Without `written` it was published before."""
 
     results: Results
     unit: Unit
     written: Sequence[_Written]
 
     def reader(self, table: ResultTable) -> DataFrame:
-        """The rows of the unit as they will be seen; not after they are published."""
+        """The staged rows of the unit; only valid until they are published."""
         for each in self.written:
             if each.state.table == table:
                 branch = f"{table.full_name}.branch_{each.branch}"
@@ -168,18 +167,18 @@ class Pending:
         return self.results.shown(self.unit, table)
 
     def publish(self) -> None:
-        """Show all tables with the unit, by one commit. Raises Failure if another run of the job was first."""
+        """Publish the unit in all tables by one commit. Raises Failure if another run of the job was first."""
         if self.written:
             self.results.publish(self.unit, self.written)
 
     def clear(self) -> None:
-        """Forget what was written."""
+        """Discard the staged rows."""
         self.results.clear(self.written)
 
 
 @dataclass(frozen=True)
 class _State:
-    """A table as it was read."""
+    """A table's metadata as loaded."""
 
     table: ResultTable
     metadata: Json
@@ -201,7 +200,7 @@ class _State:
         return {each["snapshot-id"]: each for each in self.metadata.get("snapshots") or ()}
 
     def has(self, unit: Unit) -> bool:
-        """Whether the unit's newest snapshot was made from the same input."""
+        """Whether the unit's newest snapshot has the same key."""
         newest = next((each for each in self._history() if _summary(each).get(UNIT) == unit.name), None)
         return newest is not None and _summary(newest).get(KEY) == unit.key
 
@@ -213,29 +212,29 @@ class _State:
             at = snapshots[at].get("parent-snapshot-id")
 
     def written_for(self, unit: Unit) -> _Written | None:
-        """What a run that ended before wrote of the unit, on top of what is there now."""
+        """The unit as staged by an earlier run on top of the current snapshot; None if there is none."""
         for branch, id in self.refs.items():
             snapshot = self.snapshots.get(id, {})
             summary = _summary(snapshot)
             if branch == "main" or (summary.get(UNIT), summary.get(KEY)) != (unit.name, unit.key):
                 continue
-            parent = snapshot.get("parent-snapshot-id", 0)  # no snapshot has this number
+            parent = snapshot.get("parent-snapshot-id", 0)  # no snapshot has this id
             is_first = self.main is None and self.snapshots.get(parent, {}).get("parent-snapshot-id") is None
-            if parent == (self.main or 0) or is_first:  # a branch of an empty table begins with a snapshot of nothing
+            if parent == (self.main or 0) or is_first:  # a branch of an empty table starts with an empty snapshot
                 return _Written(self, branch, id)
         return None
 
 
 @dataclass(frozen=True)
 class _Written:
-    """A branch that has a unit, of a table as it was then."""
+    """A branch with a staged unit, and its table's state at that time."""
 
     state: _State
     branch: str
     snapshot: int
 
     def change(self, job: str) -> Json:
-        """Moves main to the branch, and removes all branches of the job: another run's cannot be published any more."""
+        """Move main to the branch, and drop all branches of the job, so that no other run's can be published."""
         of_job = [name for name in self.state.refs if name.startswith(f"{job}_")]
         moved = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": self.snapshot}
         return self._of_table(

@@ -1,7 +1,7 @@
 """The job builtin-view_check: Spark's analyzer reads the SQL of every view in the dialects `spark` and `hive`.
 
-Nothing is executed. What comes of it, the names that a view reads, what its columns are made of, and how it differs
-from what it declares, goes onto the views' pages and into `system.lineage`; what drifted is an event of the server.
+Nothing is executed. Results (sources, column lineage and differences from the declared columns) appear on the views'
+pages and in `system.lineage`; the server emits an event for drift.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DIALECTS = ("spark", "hive")
-AT_ONCE, LARGEST = 100, 1_000_000  # findings of one delivery, and characters of them
+AT_ONCE, LARGEST = 100, 1_000_000  # findings and their characters per delivery
 Json = dict[str, Any]
 
 
@@ -46,7 +46,7 @@ def main(given: list[str]) -> int:
 
 
 def check_views(job: Job, given: Mapping[str, str]) -> None:
-    """Check all views that the caller may load; what they may not alter is in the tables, and not on its page."""
+    """Check all views that the caller may load; findings of views they may not alter are only in the tables."""
     writing, progress = job.session(), Progress(job)
     results = Results(job, writing, "view_check", TABLES)
     reading = metalake_session(job.url, job.metalake, job.token)
@@ -61,12 +61,12 @@ def check_views(job: Job, given: Mapping[str, str]) -> None:
 
 
 def _check_all(job: Job, session: Any, progress: Progress) -> tuple[list[Checked], int]:
-    """The views that Spark could say something of, and how many others there are."""
+    """The views that Spark could analyse, and the number of others."""
     separator = separator_of(job.client)
     views = list(ndjson_streams.views_of(job.client, job.metalake))
     sources = {Source(each["catalog"], levels_of(each["schema"], separator), each["name"]) for each in views}
     views = [view for view in views if _queries(view)]
-    views.sort(key=lambda view: (view["catalog"], view["schema"]))  # so that Spark seldom goes to another schema
+    views.sort(key=lambda view: (view["catalog"], view["schema"]))  # so that Spark seldom switches schemas
     reachable = {each.name for each in session.metalake.catalogs if each.settings}
     analyzer = Analyzer(session, reachable, sources)
     progress.stage("checking views", len(views))
@@ -95,9 +95,9 @@ def _queries(view: Json) -> list[Json]:
 
 
 def _home(view: Json, query: Json, separator: str) -> tuple[str, ...]:
-    """The catalog and the levels of a schema that complete the names of a query.
+    """The default catalog and schema levels for names in a query.
 
-    Where an Iceberg view has no default schema, Spark looks names up in none.
+    For an Iceberg view without a default schema, Spark uses none.
     """
     schema = query["defaultSchema"] or ("" if view["format"] == "iceberg" else view["schema"])
     return query["defaultCatalog"] or view["catalog"], *(levels_of(schema, separator) if schema else ())
@@ -106,7 +106,7 @@ def _home(view: Json, query: Json, separator: str) -> tuple[str, ...]:
 def _differences(view: Json, analysis: Analysis) -> list[Json]:
     if analysis.problems:
         return []
-    # Of Hive's and Glue's, Spark gives columns their names afterwards.
+    # Spark renames the columns of Hive and Glue views afterwards.
     with_names = view["format"] not in ("hive", "glue")
     return comparing.differences(view["columns"], analysis.columns, with_names=with_names)
 
@@ -115,11 +115,11 @@ def _is_broken(checked: Checked) -> bool:
     return any(analysis.problems or differences for _, analysis, differences in checked.dialects)
 
 
-# What the server is given
+# Deliveries to the server
 
 
 def _deliver(job: Job, engine: str, checked: Sequence[Checked], progress: Progress) -> int:
-    """Put what was said onto the pages of the views; how many of them the caller may not alter."""
+    """Deliver the findings for the views' pages; returns how many views the caller may not alter."""
     progress.stage("delivering", len(checked))
     refused = done = 0
     for some in _batches(map(_finding, checked)):
@@ -202,7 +202,7 @@ def _frame(session: SparkSession, rows: list[Any], columns: str) -> Any:
 
 
 def _columns(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
-    """A row for each pair of a column and a source column of it; one without a source where it has none."""
+    """A row for each pair of output column and source column; one row with nulls for a column without sources."""
     for position, each in enumerate(analysis.columns, 1):
         begin = (position, each.name, str(comparing.native_of(each.type)))
         for place, name in each.made_of:

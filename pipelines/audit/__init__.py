@@ -1,1 +1,1 @@
-"""The audit and the record of use, day by day, and what had no use for long."""
+"""The audit log and usage records by day, and dormant objects and members."""

@@ -1,4 +1,4 @@
-"""Which objects and members had no use for long: by the daily use, the state of the metalake and when each was made."""
+"""Finds dormant objects and members from daily usage, the state of the metalake, and creation times."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pipelines.spool import Spool
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MOST = 10_000  # of each, that the server is given
+MOST = 10_000  # of each kind, sent to the server
 
 
 class Since(NamedTuple):
-    """Without use since the begin of a day, `days` before the day that the record is whole until."""
+    """The dormancy cutoff: unused since `day`, which is `days` before `until`, where the usage records end."""
 
     day: date
     days: int
@@ -30,14 +30,14 @@ class Since(NamedTuple):
 
 
 def since_of(rolled: Rolled, days: int) -> Since | None:
-    """The day since when what is dormant has no use; None where the record of use does not go back so far."""
+    """The dormancy cutoff; None if the usage records do not go back far enough."""
     used = [day for day, row in rolled.days.items() if row.use_digest]
     day = rolled.whole_before - timedelta(days=days) if used else date.max
     return Since(day, days, rolled.whole_before) if used and min(used) <= day else None
 
 
 def write(results: Results, rolled: Rolled, since: Since, spool: Spool, progress: Progress) -> None:
-    """Write what is dormant, and give the server the first of it. Raises Failure."""
+    """Write dormant objects and members, and send the longest unused to the server. Raises Failure."""
     job = results.job
     progress.stage("reading the objects and members")
     place = _read_state(job, spool, progress)
@@ -63,7 +63,7 @@ def write(results: Results, rolled: Rolled, since: Since, spool: Spool, progress
 
 
 def _read_state(job: Job, spool: Spool, progress: Progress) -> int:
-    """Spool the objects and members as they are now; the place in the history that this is as of."""
+    """Spool the current objects and members; returns their position in the history."""
     lines = ndjson_streams.state_of(job.client, job.metalake)
     place: int = next(lines)["place"]
     for done, line in enumerate(lines, 1):
@@ -89,7 +89,7 @@ def _people(session: SparkSession, job: Job, spool: Spool, since: Since) -> Data
 def _asked(session: SparkSession, job: Job, query: str, since: Since) -> DataFrame:
     _of(session, DAILY_USE, job).createOrReplaceTempView("metalake_use")
     _of(session, CHANGES, job).createOrReplaceTempView("metalake_changes")
-    # No parameters: a query that has some cannot be written into a table.
+    # Literals, since Spark cannot write the result of a parameterised query to a table.
     literals = {":metalake": spark_text(job.metalake), ":since": f"DATE '{since.day}'"}
     for name, value in literals.items():
         query = query.replace(name, value)
@@ -102,8 +102,8 @@ def _of(session: SparkSession, table: ResultTable, job: Job) -> DataFrame:
     return session.table(table.full_name).where(functions.col("metalake") == job.metalake)
 
 
-# What lies below an object counts as its use. One that has no line above it is gone: its path is too short. When
-# something was first said of an object, it was made.
+# Use of an object counts for its ancestors. An object with a missing ancestor is gone: its path is too short. Its first
+# audit row is its creation.
 _OBJECTS = """
 WITH places AS (
   SELECT id, depth, CAST(text AS BIGINT) AS above
@@ -138,7 +138,7 @@ WHERE coalesce(used.last_at < :since, true) AND coalesce(made.at < :since, true)
 
 
 def _first(frame: DataFrame, then: str) -> list[Any]:
-    """The longest unused first."""
+    """The first MOST rows, longest unused first."""
     return frame.orderBy(frame.last_at.asc_nulls_first(), then).limit(MOST).collect()
 
 

@@ -1,4 +1,4 @@
-"""Reads what is new of the audit and of the record of use, and which days it is of."""
+"""Reads new audit rows and usage records, and determines their days."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pipelines.spool import Spool
 
 REFUSED = "access.refused"
 HOURS = 24
-SHOWN = 5000  # rows between two reports of progress
+SHOWN = 5000  # rows between progress reports
 
 
 @dataclass(frozen=True)
 class DayRow:
-    """What the tables have of a day."""
+    """The state of one day in the tables."""
 
     changes: int = 0
     refusals: int = 0
@@ -31,7 +31,7 @@ class DayRow:
 
 @dataclass(frozen=True)
 class Rolled:
-    """How far the tables are: every row of the audit up to `seen` of a day before `whole_before` is in them.
+    """The tables' progress: they have all audit rows up to `seen` of days before `whole_before`.
 
     Rows up to `read_until` need not be read again, whatever their day.
     """
@@ -47,7 +47,7 @@ class Rolled:
 
 @dataclass
 class News:
-    """What is new: how many rows of each day, the last place of each, and the digest of the use of each day."""
+    """The new rows: counts and last audit position by day, and a digest of each day's usage records."""
 
     whole_before: date
     seen: int = 0
@@ -58,12 +58,12 @@ class News:
     use: dict[date, str] = field(default_factory=dict)
 
     def key_of(self, before: Rolled) -> str:
-        """A digest of the inputs of the new days."""
+        """A digest of the inputs of the days to write."""
         days = [(day.isoformat(), repr(self.row_of(day, before))) for day in self.days_since(before)]
         return hashlib.sha256(repr(days).encode()).hexdigest()
 
     def days_since(self, before: Rolled) -> list[date]:
-        """The days that are to be written."""
+        """The days to write."""
         return sorted({*self.last_places, *self.used_since(before)})
 
     def used_since(self, before: Rolled) -> list[date]:
@@ -77,7 +77,7 @@ class News:
 
 
 def read(client: Client, metalake: str, before: Rolled, late: int, spool: Spool, progress: Progress) -> News:
-    """What is new of whole days, in the spool; days of use are read again for `late` days. Raises Failure."""
+    """Spool new rows of complete days; usage of the last `late` days is read again. Raises Failure."""
     asked = _use_since(before, late)
     use = ndjson_streams.use_of(client, metalake, since=None if asked is None else written(asked))
     head = next(use)
@@ -95,7 +95,7 @@ def _use_since(before: Rolled, late: int) -> datetime | None:
 
 
 def _read_use(rows: Iterator[Any], first: date, news: News, spool: Spool, progress: Progress) -> None:
-    """The use of the days from `first` on; of the day before it, the server has removed a part."""
+    """Spool usage from `first` on; the server has already deleted part of the day before."""
     progress.stage("reading the record of use")
     digests: dict[date, Any] = {}
     for done, row in enumerate(rows, 1):
@@ -128,7 +128,7 @@ def _read_audit(client: Client, metalake: str, before: Rolled, news: News, spool
 
 
 def _first_whole(since: datetime) -> date:
-    """The first day of which the server, whose record begins then, removes nothing while it is read."""
+    """The first day of which the server, whose records begin at `since`, deletes nothing during the read."""
     return (since + timedelta(hours=HOURS + 1)).date()
 
 

@@ -1,4 +1,4 @@
-"""Writes the days of which something is new, all of them by one commit."""
+"""Writes the days with new rows, all in one commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES = ("day", "metalake")
 
 
 def rolled(session: SparkSession, job: Job) -> Rolled:
-    """How far the tables are; not at all where one of them was dropped since."""
+    """The tables' progress; none if one of them was dropped since."""
     rows = session.table(DAYS.full_name).where(_of(job)).collect()
     if not rows:
         return Rolled()
@@ -42,7 +42,7 @@ def _of(job: Job) -> Any:
 
 
 def _tables_of(job: Job) -> str:
-    """A digest of the tables' UUIDs, so that one that was dropped and recreated counts as another."""
+    """A digest of the tables' UUIDs, which detects a table dropped and recreated."""
     uuids = [
         job.writer.call_iceberg("GET", job.metalake, "system", "namespaces", table.schema, "tables", table.name)[
             "metadata"
@@ -53,7 +53,7 @@ def _tables_of(job: Job) -> str:
 
 
 def write(results: Results, before: Rolled, news: News, spool: Spool) -> list[date]:
-    """Write what is new, if anything is; the days that were written. Raises Failure."""
+    """Write new rows, if any; returns the days written. Raises Failure."""
     days = news.days_since(before)
     if not days:
         return []
@@ -72,7 +72,7 @@ def write(results: Results, before: Rolled, news: News, spool: Spool) -> list[da
 
 
 class _Writing:
-    """The rows of the days that are written: those that the tables have of them, and what is new."""
+    """The rows of the days to write: those already in the tables, and new ones."""
 
     def __init__(
         self, results: Results, before: Rolled, news: News, spool: Spool, days: Sequence[date], where: str
@@ -100,7 +100,7 @@ class _Writing:
         return earlier.unionByName(read).dropDuplicates(["place"])
 
     def use(self) -> DataFrame:
-        """The use of a day is read whole or, where nothing changed, not at all."""
+        """The usage of a changed day replaces the stored rows; that of other days is kept."""
         began = "timestamp_seconds(hour * 3600)"
         read = self.spool.read(self.session, "use", tables.READ_USE).selectExpr(
             *self._places(f"to_date({began})"), f"{began} AS hour", "`on` AS object_id", "user AS member",

@@ -1,4 +1,4 @@
-"""The tables of `system.audit`, all of them by day and metalake but those of what is dormant now."""
+"""The tables of `system.audit`, partitioned by day and metalake, except those of dormant objects and members."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ DORMANT_PEOPLE = ResultTable(
 )
 DORMANT = (DORMANT_OBJECTS, DORMANT_PEOPLE)
 
-# Of what is read from the server.
+# Schemas of rows read from the server.
 READ_CHANGES = (
     "place bigint, at timestamp, event string, actor string, kind string, `on` bigint, name string, says string"
 )

@@ -1,4 +1,4 @@
-"""Rows of a review against the server's own evaluator, by its endpoint access/check."""
+"""Checks rows of a review against the server's own evaluator, its endpoint access/check."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pipelines.review.state import Principal, World
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-AT_ONCE = 1000  # questions of one request
-SHOWN = 10  # differences that an error names
-UNASKED = ("role",)  # kinds that access/check does not answer about
+AT_ONCE = 1000  # questions per request
+SHOWN = 10  # differences in an error message
+UNASKED = ("role",)  # kinds that access/check does not support
 
 
 class Question(NamedTuple):
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 def questions(
     world: World, principals: Sequence[Principal], rules: Sequence[Rule], rows: Sequence[Any], number: int, seed: int
 ) -> list[Question]:
-    """Half about objects below rows of the review, so that many are a yes, the others about any object."""
+    """Sample questions: half from rows of the review, so that many answers are yes, the rest about random objects."""
     chance = random.Random(seed)  # noqa: S311
     asked: list[Question] = []
     for row in rows:
@@ -70,7 +70,7 @@ def _question(world: World, number: int, principal: str, privilege: str, lineage
 
 
 def answers(session: SparkSession, asked: Sequence[Question], rights: DataFrame) -> list[bool]:
-    """What the rows say, as they are written."""
+    """The answers according to the written rows."""
     from pyspark.sql import functions as f
 
     columns = "number bigint, principal string, privilege string, kind string, name string, lineage array<bigint>"
@@ -86,7 +86,7 @@ def answers(session: SparkSession, asked: Sequence[Question], rights: DataFrame)
 def differences(
     client: Client, metalake: str, asked: Sequence[Question], says: Sequence[bool], as_of: str | None, moment: str
 ) -> list[Difference]:
-    """Where the server's answers differ; these are checked again as of the review's moment."""
+    """Where the server's answers differ; these are rechecked as of the review's time."""
     odd = _odd(client, metalake, list(zip(asked, says, strict=True)), as_of)
     return [Difference(*each) for each in (odd if as_of else _odd(client, metalake, odd, moment))]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MOST = 10_000  # findings; all of them are in the table
-UNUSED, VERDICT = 13, 14  # places in a row of grants, without the values that all rows begin with
+UNUSED, VERDICT = 13, 14  # indexes in a row of grants, after the common leading values
 
 
 def deliver(job: Job, reviews: DataFrame, grants: DataFrame) -> None:
@@ -47,5 +47,5 @@ def _finding(row: Any) -> dict[str, Any]:
 
 
 def _written(at: datetime | None) -> str | None:
-    """Spark gives moments without a zone, in that of this process."""
+    """A timestamp in the API's format; Spark returns naive ones in this process's time zone."""
     return None if at is None else written(at.astimezone(UTC))

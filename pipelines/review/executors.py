@@ -17,7 +17,7 @@ from pipelines.review.usage import Need, needs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SLICES = 16  # tasks: enough to see progress; each starts a Python, which takes as long as thousands of rows
+SLICES = 16  # tasks: enough to show progress; starting a Python worker costs as much as thousands of rows
 
 
 def rights(
@@ -28,9 +28,9 @@ def rights(
     rules: Sequence[Rule],
     types: Mapping[int, str],
 ) -> tuple[DataFrame, Callable[[], int]]:
-    """The rows of RIGHTS, and what counts the principals that are done.
+    """The rows of RIGHTS, and a function that returns the number of finished principals.
 
-    `about` are the values that all rows begin with, `grants` are those in force.
+    `about` are the common leading values of all rows, `grants` those in force.
     """
     by_role: dict[int, list[Grant]] = defaultdict(list)
     for grant in grants:

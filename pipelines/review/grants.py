@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
 
 def idle(grants: Iterable[Given]) -> Iterator[Finding]:
-    """The grants that another one of the same role makes redundant, or whose ALLOW a DENY of the role shadows."""
+    """Grants made redundant by another grant of the role, and ALLOWs shadowed by a DENY of the role."""
     of_privilege: dict[tuple[int, str], list[Given]] = defaultdict(list)
     for grant in grants:
         of_privilege[grant.role, grant.privilege].append(grant)
@@ -66,7 +66,7 @@ def idle(grants: Iterable[Given]) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Needs:
-    """The privileges that an operation may have been allowed by: of its sets, and for the traversal to its object."""
+    """The privileges that may have allowed an operation: its sufficient sets, and those for traversal."""
 
     privileges: frozenset[str]
     traversal: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class Needs:
 
     @classmethod
     def of(cls, operation: Mapping[str, Any]) -> Needs:
-        """Those of a row of the server's table of operations."""
+        """Parse a row of the server's operation table."""
         used = frozenset(f"use_{container}" for container in operation["traversal"])
         return cls(used.union(*operation["sufficient"]), used, tuple(map(frozenset, operation["sufficient"])))
 
@@ -94,9 +94,9 @@ def last_use(
     holders: Mapping[int, Collection[str]],
     operations: Mapping[str, Needs],
 ) -> dict[Given, float]:
-    """When each ALLOW was last needed by one of its role's holders, without the grants that nobody needed.
+    """When each ALLOW was last needed by a holder of its role; unused grants are absent.
 
-    A use counts for every grant that may have allowed it, so that none is called unused that was not.
+    A use counts for every grant that may have allowed it, so that no used grant is reported as unused.
     """
     by_place: dict[tuple[int, str], list[Given]] = defaultdict(list)
     for grant in grants:

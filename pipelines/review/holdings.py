@@ -1,4 +1,4 @@
-"""What one principal can do: a privilege, the highest object on which it holds, and the exceptions below that."""
+"""A principal's effective privileges: each with the topmost object it holds on, and exceptions below."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.review.state import Grant, Named, Principal, marks
 
 @dataclass
 class Holding:
-    """On objects of a kind at `on` and below it, but for `exceptions` and what is below those."""
+    """A privilege on objects of a kind at and below `on`, except at and below `exceptions`."""
 
     privilege: str
     kind: str
@@ -24,7 +24,7 @@ class Holding:
 
 
 def holdings(principal: Principal, by_role: Mapping[int, Sequence[Grant]], regions: Regions) -> Iterator[Holding]:
-    """All that a principal can do; `by_role` has the grants in force."""
+    """The effective privileges of a principal; `by_role` has the grants in force."""
     grants = [grant for role in principal.roles for grant in by_role.get(role, ())]
     places = {each.lineage[-1]: each for each in (*(grant.on for grant in grants), *principal.owned)}
     open_: dict[tuple[str, str], list[tuple[Lineage, Holding | None]]] = {}

@@ -1,7 +1,7 @@
-"""Where one principal can use which privilege, as the places in the tree at which that changes.
+"""Where a principal can use which privilege, as the objects in the tree at which that changes.
 
-What holds on an object holds on all below it until a place says otherwise, so a million objects below one grant are one
-row. An object that carries no grant of the principal's and is not theirs is never a place.
+Rights apply to everything below an object up to the next change, so a million objects below one grant are one row. Only
+objects with a grant of the principal's roles, or owned by them, can be changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Lineage = tuple[int, ...]
 
 
 class Mark(NamedTuple):
-    """Where a principal's rights change: what their roles ALLOW and DENY on an object, and whether it is theirs."""
+    """An object where rights may change: what the principal's roles ALLOW and DENY on it, and whether they own it."""
 
     lineage: Lineage
     kind: str
@@ -26,7 +26,7 @@ class Mark(NamedTuple):
 
 
 class Change(NamedTuple):
-    """From this object down, objects of a kind can be used by a privilege (`holds`), or cannot any more."""
+    """From this object down, a privilege on objects of a kind starts to hold (`holds`) or ceases to."""
 
     object: int
     kind: str
@@ -41,10 +41,10 @@ class _Level(NamedTuple):
 
 
 class Regions:
-    """Resolves the marks of one principal after the other, by the same rules."""
+    """Resolves the marks of principals by one set of rules, with a cache shared by all."""
 
     def __init__(self, rules: Iterable[Rule], catalog_types: Mapping[int, str]) -> None:
-        """`catalog_types` are those of the catalogs by their ids."""
+        """`catalog_types` has the type of each catalog by id."""
         self.types = catalog_types
         self._rules: dict[str, list[Rule]] = defaultdict(list)
         for rule in rules:
@@ -52,7 +52,7 @@ class Regions:
         self._known: dict[tuple[str, Standing, str | None], frozenset[str]] = {}
 
     def changes(self, marks: Sequence[Mark]) -> Iterator[Change]:
-        """The places at which what the principal may use changes; an object's come before those below it."""
+        """The changes of a principal's effective privileges, in pre-order."""
         above: list[_Level] = [_Level((), Standing(), {})]
         for mark in sorted(marks, key=lambda mark: mark.lineage):
             while mark.lineage[: len(above[-1].lineage)] != above[-1].lineage:
@@ -82,7 +82,7 @@ class Regions:
 
 
 def _lies_in(kind: str, container: str) -> bool:
-    """Whether objects of a kind may lie below an object, or are of its kind."""
+    """Whether objects of `kind` can be below a `container`, or are of its kind."""
     if container not in CONTAINERS:
         return kind == container
     return kind not in CONTAINERS[: CONTAINERS.index(container)]

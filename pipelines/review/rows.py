@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 def grant_rows(
     world: World, grants: Sequence[Grant], in_force: Collection[Grant], last: Mapping[Given, float], cutoff: float
 ) -> list[Row]:
-    """Of all grants. Unused is an ALLOW in force that was given before `cutoff` and not used since."""
+    """A row for each grant. Unused: an ALLOW in force, granted before `cutoff` and not used since."""
     findings = {finding.grant: finding for finding in idle(each.given for each in grants)}
     by_given = {each.given: each for each in grants}
     holders = Counter(role for user in world.members for role in world.roles_of(user))

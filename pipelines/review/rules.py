@@ -1,6 +1,6 @@
 """The authorization rules, as exported by the server, and their evaluation.
 
-A client's own evaluator: it shares no code with the server's, so that each finds the other's faults.
+An independent evaluator: it shares no code with the server's, so that each reveals the other's bugs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ CONTAINERS = (METALAKE, CATALOG, SCHEMA)
 
 @dataclass(frozen=True)
 class Rule:
-    """What using one privilege on an object of one kind takes.
+    """What is required to use a privilege on an object of one kind.
 
-    `owners` may use it anyway: of the metalake, catalog, schema or of the object itself. `traversal` names the
-    containers whose use it takes. Any one set of `sufficient` is enough; a DENY of `blocked_by` blocks all but owners.
+    `owners` (of the metalake, catalog, schema or object itself) may always use it. `traversal` has the containers that
+    need a use privilege. Any one set of `sufficient` is enough; a DENY of `blocked_by` blocks everybody but owners.
     """
 
     privilege: str
@@ -27,12 +27,12 @@ class Rule:
     traversal: tuple[str, ...]
     sufficient: tuple[frozenset[str], ...]
     blocked_by: frozenset[str]
-    family: str | None = None  # the only type of catalog that the privilege applies in
+    family: str | None = None  # the only catalog type that the privilege applies to
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What one principal has on an object: allowed and denied on its lineage, and the kinds that they own on it."""
+    """A principal's ALLOWs, DENYs and owned kinds on the lineage of an object."""
 
     allowed: frozenset[str] = frozenset()
     denied: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class Standing:
 
 
 def rules_in(answer: Iterable[Mapping[str, Any]]) -> list[Rule]:
-    """The rules as the server's endpoint tells them."""
+    """Parse the rules from the server's endpoint."""
     return [
         Rule(
             privilege=one["privilege"],
@@ -59,7 +59,7 @@ def rules_in(answer: Iterable[Mapping[str, Any]]) -> list[Rule]:
 
 
 def may_use(rule: Rule, standing: Standing) -> bool:
-    """Whether the standing suffices, by the order in which ownership, traversal and privileges are asked."""
+    """Whether the standing satisfies the rule; ownership, traversal and privileges are checked in a fixed order."""
     owned = standing.owned & rule.owners
     if METALAKE in owned or CATALOG in owned:
         return True

@@ -1,4 +1,4 @@
-"""The state of a metalake as one review reads it: objects, people, roles and grants as of one place in its history."""
+"""A consistent state of a metalake for a review: objects, members, roles and grants as of one history position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.review.grants import DENY, Given
 from pipelines.review.regions import Lineage, Mark
 
 Json = dict[str, Any]
-STEPS = 30  # down a tree at random, until it is given up
+STEPS = 30  # attempts at a random walk down a tree
 
 
 class Object(NamedTuple):
@@ -26,7 +26,7 @@ class Object(NamedTuple):
 
 
 class Named(NamedTuple):
-    """An object as results name it."""
+    """An object as named in results."""
 
     lineage: Lineage
     kind: str
@@ -34,7 +34,7 @@ class Named(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A grant as results name it."""
+    """A grant as named in results."""
 
     given: Given
     on: Named
@@ -43,7 +43,7 @@ class Grant(NamedTuple):
 
 
 class Principal(NamedTuple):
-    """A member, with all roles that they hold, directly or through groups, and what is theirs."""
+    """A member with all roles, direct or through groups, and owned objects."""
 
     name: str
     roles: tuple[int, ...]
@@ -66,7 +66,7 @@ class World:
     _children: dict[int, list[int]] = field(default_factory=dict)
 
     def read(self, lines: Iterable[Json]) -> Iterator[int]:
-        """Take in the lines of a stream of state; how many came so far, now and then."""
+        """Load the lines of a state stream; yields the count from time to time."""
         kinds: dict[str, str] = {}
         for count, line in enumerate(lines):
             topic = line.get("topic")
@@ -86,7 +86,7 @@ class World:
                 yield count
 
     def lineage(self, id: int) -> Lineage | None:
-        """The ids from the metalake to an object; None for one that is gone, with something above it."""
+        """The ids from the metalake to an object; None if it or an ancestor is gone."""
         if id not in self._lineages:
             one = self.objects.get(id)
             above: Lineage | None = () if one is not None and not one.parent else None
@@ -117,9 +117,9 @@ class World:
         return tuple(sorted({*self.links["user_roles"].get(user, ()), *(role for some in through for role in some)}))
 
     def asking(self, name: str, claimed: Iterable[int], active: Iterable[int] | None) -> str:
-        """The caller's key in uses: a member, or one whose token claimed groups or who activated only some roles.
+        """The caller's key in uses: the member's name, or one that includes claimed groups and activated roles.
 
-        The roles of the latter are in `callers` afterwards.
+        The roles behind the latter are added to `callers`.
         """
         claimed = (*claimed,)
         if not claimed and active is None:
@@ -154,7 +154,7 @@ class World:
         ]
 
     def grants(self, seconds: dict[str, float]) -> Iterator[Grant]:
-        """All grants of roles that are there, on objects that are; `seconds` remembers the moments that were read."""
+        """All grants of existing roles on existing objects; `seconds` caches parsed timestamps."""
         for line in self._grants:
             on = self.named(line["on"])
             if on is None or self.lineage(line["role"]) is None:
@@ -165,7 +165,7 @@ class World:
                 yield Grant(given, on, one.get("grantor") or "", _seconds(one.get("granted"), seconds) or 0.0)
 
     def below(self, id: int, kind: str, chance: random.Random) -> int | None:
-        """An object of a kind at or below another, at random; None if a few steps down meet none."""
+        """A random object of a kind at or below another; None if STEPS attempts find none."""
         if not self._children:
             for child, one in self.objects.items():
                 self._children.setdefault(one.parent, []).append(child)
@@ -191,7 +191,7 @@ def is_in_force(given: Given, now: float) -> bool:
 
 
 def marks(grants: Iterable[Grant], owned: Iterable[Named]) -> list[Mark]:
-    """What one principal's roles say of each object, and what is theirs."""
+    """The marks of one principal: the grants of their roles by object, and ownership."""
     kinds: dict[Lineage, str] = {}
     says: dict[Lineage, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
     for grant in grants:

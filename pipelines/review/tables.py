@@ -1,4 +1,4 @@
-"""The tables of an access review, in `system.access`. `review` is "now", or the moment that a review is as of."""
+"""The tables of an access review, in `system.access`. `review` is "now", or the time that a review is as of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What roles need for what their holders did: the fewest grants that cover it, and how far down each could be."""
+"""Least privilege: the fewest grants that cover what a role's holders did, and how far each could be narrowed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipelines.review.regions import Lineage
 
 
 class Need(NamedTuple):
-    """That a grant is needed: the lowest object above everything that it was used for, and for how many uses."""
+    """The lowest common ancestor of all objects that a grant was used for, and the number of uses."""
 
     narrowest: Lineage
     uses: int
@@ -31,10 +31,10 @@ def needs(
     roles: Mapping[str, Collection[int]],
     operations: Mapping[str, Needs],
 ) -> dict[Given, Need]:
-    """The grants that cover the uses of their roles' holders; `roles` are those of a user.
+    """The grants that cover the uses of their roles' holders; `roles` has the roles of each user.
 
-    Of grants of one privilege that cover an object the highest is taken, which covers the others' objects too; so no
-    smaller set of a role's own grants covers the same. A use that other roles allowed counts for what this one has.
+    Of several grants of a privilege that cover an object, the topmost is chosen: it covers the others' objects too, so
+    the set is minimal. A use allowed by other roles counts for the grants that this role has.
     """
     by_place: dict[tuple[int, int, str], Given] = {}
     for grant in grants:
@@ -52,7 +52,7 @@ def needs(
 
 
 def _covering(by_place: Mapping[tuple[int, int, str], Given], role: int, on: Lineage, operation: Needs) -> list[Given]:
-    """The grants of a role that allow an operation, or what it has of them."""
+    """The grants of a role that allow an operation, or contribute to it."""
     has: dict[str, Given] = {}
     for privilege in operation.privileges:
         grant = next((by_place[role, id, privilege] for id in on if (role, id, privilege) in by_place), None)
