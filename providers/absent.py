@@ -11,7 +11,7 @@ from providers.stores import RemotePartitions, RemotePointers
 
 
 class NoPartitions(RemotePartitions):
-    """The partitions of a system whose tables have none. Raises Unsupported."""
+    """Partitions of a system that has none. Raises Unsupported."""
 
     def list(self, schema: Levels, table: str, page: str | None = None) -> Page:
         raise self._none()
@@ -36,7 +36,7 @@ class NoPartitions(RemotePartitions):
 
 
 class NoPointers(RemotePointers):
-    """The Iceberg pointers of a system that has no Iceberg tables. Raises Unsupported."""
+    """Iceberg pointers of a system without Iceberg tables. Raises Unsupported."""
 
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
         raise self._none()

@@ -1,4 +1,4 @@
-"""The base of all providers: each declares what it offers. Services ask for the offer, never "is this Glue?"."""
+"""The base class of providers. Each declares its capabilities; services check these, never "is this Glue?"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, Re
 from providers.verbs import VERBS, present
 from providers.view_stores import RemoteViewPointers, RemoteViews
 
-# Properties with these prefixes belong to a storage, even if they resemble one of the catalog's own.
+# Properties with these prefixes belong to a storage, even if they resemble the catalog's own.
 SPELT_BY_GRAVITINO = frozenset(
     f"s3-{name}" for name in ("access-key-id", "secret-access-key", "session-token", "region", "endpoint", "role-arn")
 )
@@ -31,24 +31,24 @@ STORAGES = frozenset({"s3", "s3a", "gcs", "adls", "abfs", "hdfs", "oss", "client
 class Storage(StrEnum):
     """Where the objects of a kind are stored."""
 
-    MANAGED = "managed"  # in our database, where a row points to a file in the catalog's own storage
-    ROWS = "rows"  # in our database alone
+    MANAGED = "managed"  # a row in our database, pointing to a file in the catalog's own storage
+    ROWS = "rows"  # only in our database
     EXTERNAL = "external"  # in another system; our database has only the securable row
 
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What a catalog offers for one kind of object."""
+    """A catalog's capability for one kind of object."""
 
     storage: Storage
     formats: frozenset[str] = frozenset()  # of tables and views
-    nested: bool = False  # schemas inside schemas; for external ones, in the outside system itself
+    nested: bool = False  # nested schemas; for external ones, in the outside system itself
     folds_case: bool = False  # names are lower-cased before use
     remote: type[RemoteStore] | None = None  # the remote store, for external objects
 
     @property
     def commits_together(self) -> bool:
-        """Whether several tables can be committed to at once: our database has all their pointers."""
+        """Whether one transaction can commit several tables: our database has all their pointers."""
         return self.storage is Storage.MANAGED
 
 
@@ -68,10 +68,7 @@ def lies_outside(offers: Mapping[Kind, Offer]) -> bool:
 
 
 def listed_together(offers: Mapping[Kind, Offer], kind: Kind) -> tuple[Kind, ...]:
-    """The kinds of outside objects that come in the same listing as this one, in one name space.
-
-    The first one names the verbs of the listing.
-    """
+    """The external kinds that share a listing and a namespace with this one; the listing's verbs use the first."""
     listings = {each: _listing_of(each, offer) for each, offer in offers.items() if offer.remote is not None}
     listing = listings.get(kind, kind)
     return (listing, *(each for each in listings if listings[each] == listing and each != listing))
@@ -82,7 +79,7 @@ def _listing_of(kind: Kind, offer: Offer) -> Kind:
 
 
 class Provider:
-    """The class behind a registered catalog, made from its stored properties whenever it is needed."""
+    """The connector of a registered catalog, created from its stored properties on demand."""
 
     label: ClassVar[str]
     catalog_type: ClassVar[CatalogType] = CatalogType.RELATIONAL
@@ -90,9 +87,9 @@ class Provider:
     # Declared properties that cannot change once the catalog exists, with the reason.
     immutable: ClassVar[Mapping[str, str]] = {}
     longest_name: ClassVar[int] = 255  # of a schema in the outside system, in bytes
-    # Canonical places that the catalog has already; the checks of new places are not made for these.
+    # Canonical locations that the catalog already has; the checks of new ones skip these.
     existing_places: Collection[str] = ()
-    # Canonical places whose storage has answered to the catalog before.
+    # Canonical locations whose storage the catalog has reached before.
     reached_places: Collection[str] = ()
 
     def __init__(self, catalog_id: int, properties: Mapping[str, str]) -> None:
@@ -101,13 +98,13 @@ class Provider:
 
     @classmethod
     def check(cls, properties: Mapping[str, str]) -> Any:
-        """The properties as settings. Raises Invalid, naming the property and, for a near miss, the right name."""
+        """Parse the properties. Raises Invalid, naming the property and, for a near miss, the right name."""
         declared = cls.settings.declared()
         for key in properties:
             if key in declared or key.partition(".")[0] in STORAGES:
                 continue
             near = get_close_matches(key.lower().replace("_", "-"), declared, n=1, cutoff=0.85)
-            if key in SPELT_BY_GRAVITINO:  # under this name it would have no effect
+            if key in SPELT_BY_GRAVITINO:  # would have no effect under this name
                 near = [key.replace("-", ".", 1)]
             if near:
                 raise Invalid(f"Unknown property {key!r}; did you mean {near[0]!r}?", kind="catalog")
@@ -119,25 +116,25 @@ class Provider:
 
     @classmethod
     def check_given(cls, properties: Mapping[str, str]) -> None:
-        """Raise Invalid for a property that asks for what this provider is not; not for what a catalog has already."""
+        """Raise Invalid for a new property that this provider cannot satisfy; stored ones are not checked."""
 
     @classmethod
     def completed(cls, catalog_id: int, properties: Mapping[str, str]) -> dict[str, str]:
-        """The properties to store for a new catalog, with the defaults that must not change for it later."""
+        """A new catalog's properties to store, including defaults that must not change for it later."""
         return dict(properties)
 
     @classmethod
     def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
-        """What a catalog with these properties offers, by kind; a kind that is left out is not offered.
+        """The capabilities of a catalog with these properties, by kind; absent kinds are not offered.
 
-        Computed from the class and the properties, without a connection, and never stored, so that existing catalogs
-        gain what a later version of their provider offers.
+        Computed from class and properties, without a connection, and never stored, so that existing catalogs gain the
+        capabilities of later provider versions.
         """
         raise NotImplementedError
 
     @classmethod
     def all_offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
-        """The same, with the kinds that Metalake itself stores for catalogs whose provider does not offer them."""
+        """`offers`, plus the kinds that Metalake itself stores if the provider does not offer them."""
         offers = cls.offers(properties)
         return {
             **offers,
@@ -146,78 +143,78 @@ class Provider:
 
     @property
     def offered(self) -> Mapping[Kind, Offer]:
-        """What this catalog offers."""
+        """This catalog's capabilities."""
         return self.all_offers(self.properties)
 
     @property
     def only_formats(self) -> frozenset[str] | None:
-        """The table and file formats that the catalog shows; None where it shows all tables."""
+        """The table and file formats that the catalog shows; None if it shows all tables."""
         return None
 
     @property
     def reaches_out(self) -> bool:
-        """Whether checking its places or testing its connection may wait for another machine."""
+        """Whether checking its locations or testing its connection may use the network."""
         return True
 
     @property
     def files(self) -> MetadataFiles:
-        """The metadata files of managed tables. Raises Unsupported where the catalog has none."""
+        """The metadata files of managed tables. Raises Unsupported if the catalog has none."""
         raise Unsupported(f"{self.label} catalogs keep no tables here.", kind=Kind.TABLE)
 
     def locations(self) -> list[str]:
-        """The places that belong to this catalog alone, in their canonical spelling."""
+        """The locations exclusive to this catalog, in canonical form."""
         return []
 
     def check_locations(self) -> None:
-        """Raise Invalid for a place that this server's settings do not allow now."""
+        """Raise Invalid for a location that this server's current settings do not allow."""
 
     def require_identity(self) -> None:
-        """Raise ProviderUnavailable for a system without keys that the server's own identity is not for."""
+        """Raise ProviderUnavailable without credentials for a system where the server's own identity is not allowed."""
 
     def load_clients(self) -> None:
-        """Import the libraries that `reach_storages` needs, which takes a busy machine seconds."""
+        """Import the libraries of `reach_storages`, which takes seconds on a busy machine."""
 
     def reach_storages(self) -> list[str]:
-        """The storages of its places, as `s3://host:port`, after each new place answered to the catalog's keys.
+        """The storages of its locations, as `s3://host:port`, after reaching each new one with the catalog's keys.
 
         Raises Invalid or ProviderUnavailable.
         """
         return []
 
     def test_connection(self) -> None:
-        """Make one cheap call to the system. Raises Invalid or ProviderUnavailable, saying what is wrong."""
+        """Make one cheap call to the system. Raises Invalid or ProviderUnavailable with the reason."""
         raise NotImplementedError
 
-    # The outside system of a catalog that has one.
+    # External catalogs only
 
     @property
     def freshness(self) -> int:
-        """Seconds for which an answer of the system may be reused."""
+        """Seconds for which a response of the system may be cached."""
         return seconds_of(self.properties, CACHE_TTL) or 0
 
     @classmethod
     def target_of(cls, definition: Mapping[str, Any]) -> str | None:
-        """Where a schema or table leads that is only a link, empty if not known yet; None for one of its own."""
+        """The target of a schema or table that is a resource link, empty if not known yet; None if it is no link."""
         return None
 
     def system_names(self) -> list[str]:
-        """URLs that identify the system, from the settings alone; empty if they do not identify it.
+        """URLs that identify the system, from the settings alone; empty if these do not identify it.
 
-        Catalogs with a URL in common lead to the same system.
+        Catalogs that share a URL have the same system.
         """
         return []
 
     def system(self) -> list[str]:
-        """`system_names`, and the names found by looking hosts up. Raises Invalid, ProviderUnavailable."""
+        """`system_names`, plus the names from a DNS lookup. Raises Invalid, ProviderUnavailable."""
         return self.system_names()
 
     def is_named(self, location: str) -> bool:
-        """Whether a location lies in a place that the catalog's properties name for its tables."""
+        """Whether a location lies in one that the catalog's properties configure for its tables."""
         return False
 
     @property
     def names(self) -> SchemaNames:
-        """The rules by which schemas are named in the system."""
+        """How schemas are named in the system."""
         offer = self.offered[Kind.SCHEMA]
         return SchemaNames(
             label=self.label,
@@ -229,7 +226,7 @@ class Provider:
         )
 
     def checked_name(self, name: str) -> str:
-        """A schema's name in the form that the system accepts. Raises Invalid."""
+        """A schema's name in the system's form. Raises Invalid."""
         return name
 
     @cached_property
@@ -263,12 +260,12 @@ class Provider:
         return self.views.pointers(self)
 
     def keeps_outside(self, kind: Kind) -> bool:
-        """Whether the objects of this kind are stored in the outside system."""
+        """Whether objects of this kind are stored in the outside system."""
         offer = self.offered.get(kind)
         return offer is not None and offer.remote is not None
 
     def store(self, name: str) -> RemoteStore:
-        """The remote store that a verb names."""
+        """The remote store of a verb. Raises Unsupported."""
         return getattr(self, name) if hasattr(type(self), name) else self._store(Kind(name))
 
     def _store(self, kind: Kind) -> RemoteStore:
@@ -278,6 +275,6 @@ class Provider:
         return offer.remote(self)
 
     def call(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Call the method of a remote store that a verb names. Only `providers.remote` calls this, with a deadline."""
+        """Call a verb's method of its remote store. Only `providers.remote` calls this, with a deadline."""
         declared = VERBS[verb]
         return getattr(self.store(declared.store), declared.method)(**present(verb, dict(arguments)))

@@ -1,8 +1,8 @@
-"""The circuit breaker of one catalog's system or storage: who may call it now, how many wait, and whether it answers.
+"""Circuit breaker and bulkhead of one catalog's system or storage: which calls it gets now, and how many wait.
 
-Limits of a system hold for all processes of the server together (metalake/shared_memory.py): how many calls it gets at
-once (SLOTS), its Health, and the single trial call after it failed. Limits of threads hold for each process, since each
-has METALAKE_THREADS of its own: one system may use half of them, a slow one a quarter, all systems three quarters.
+Limits of a system are shared by all server processes (metalake/shared_memory.py): its concurrent calls (SLOTS), its
+Health, and the single trial call of the half-open breaker. Limits of threads are per process, since each has its own
+METALAKE_THREADS: one system may use half of them, a slow one a quarter, all systems three quarters.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from metalake.errors import ProviderBusy
 log = logging.getLogger(__name__)
 
 # Limits of a system
-SLOTS = 16  # calls to it at once
-FAILURES, WINDOW = 5, 20  # failures in a row, or half of the last WINDOW calls, open the breaker
-COOL_DOWN = 15.0  # seconds until one trial call is made
-LONGEST = 1000  # characters of its last error
+SLOTS = 16  # concurrent calls
+FAILURES, WINDOW = 5, 20  # FAILURES in a row, or half of the last WINDOW calls, open the breaker
+COOL_DOWN = 15.0  # seconds until the trial call
+LONGEST = 1000  # characters stored of the last error
 
 # Limits of the threads of a process
 SLOW = 1.0  # seconds after which a call counts as slow
-PATIENCE = 0.3  # seconds without an answer after which no call waits for a place any more
+PATIENCE = 0.3  # seconds without an answer after which calls stop waiting for a slot
 BRIEFLY = 0.05  # seconds that a call waits if its thread is one of the last free ones
-AGAIN = 0.02  # seconds between checks whether another process left a place
+AGAIN = 0.02  # seconds between polls for a slot freed by another process
 
 To = Literal["system", "storage", "trial"]
 _notes = shared_memory.SharedDict("lines")
@@ -41,15 +41,15 @@ _notes = shared_memory.SharedDict("lines")
 
 @dataclass(frozen=True)
 class Health:
-    """What the calls to a system showed; times are of time.monotonic().
+    """The health of a system, from its recent calls; times are of time.monotonic().
 
-    `epoch` changes when the catalog's properties change, so that results of the former address do not count.
+    `epoch` changes with the catalog's properties, so that results from the former address do not count.
     """
 
     epoch: str = ""
-    recent: str = ""  # the last calls, the newest at the end: "+" was answered, "-" was not
+    recent: str = ""  # the last calls, newest last: "+" for answered, "-" for failed
     failures: int = 0  # in a row
-    failing_since: float = 0.0  # the first of these
+    failing_since: float = 0.0  # when the first of these happened
     answered_at: float = 0.0
     open_until: float = 0.0
     last_error: str = ""
@@ -59,9 +59,9 @@ class Health:
         return self.open_until > 0
 
     def after(self, answered: bool, error: str) -> Health:
-        """The health after one more call; a refusal counts as an answer."""
+        """The health after one more call; an error response counts as answered."""
         now = time.monotonic()
-        if answered:  # failures before the breaker closed must not open it again
+        if answered:  # failures from before the breaker closed must not reopen it
             recent = "" if self.is_open else f"{self.recent}+"[-WINDOW:]
             return Health(self.epoch, recent, answered_at=now, last_error=self.last_error)
         recent, failures = f"{self.recent}-"[-WINDOW:], self.failures + 1
@@ -81,7 +81,7 @@ def health_of(to: To, of: int) -> Health:
 
 
 def known() -> dict[tuple[str, int], Health]:
-    """The health of each system that was called in its present epoch, by what it is and the id that it belongs to."""
+    """The health of each system called in its current epoch, by type and id."""
     try:
         notes = _notes.everything()
     except shared_memory.Unavailable:
@@ -91,19 +91,19 @@ def known() -> dict[tuple[str, int], Health]:
 
 
 class Line:
-    """One process's line to one system: the threads that call it, and how many calls wait."""
+    """One process's calls to one system: a thread pool and its queue."""
 
-    lock = threading.Condition()  # shared by all lines, since a call that ends makes room for calls to other systems
+    lock = threading.Condition()  # shared by all lines: a finished call makes room for calls to other systems
     under_way = 0  # calls to any system
-    threads_in_use = 0  # threads of this process with such a call or with one that waits for a place
+    threads_in_use = 0  # threads of this process in such a call or waiting for a slot
 
     def __init__(self, to: To, of: int, epoch: str = "") -> None:
         self.to, self.of, self.epoch = to, of, epoch
         self.pool = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"{to} {of}")
         self.slots = shared_memory.Places(f"calls to {to} {of} {epoch}", SLOTS)
         self.trial = shared_memory.Places(f"trial of {to} {of} {epoch}", 1)
-        self.trying: int | None = None  # the ticket of a trial call that this process makes
-        self.waiting: dict[int, float] = {}  # ticket of a call -> when it began
+        self.trying: int | None = None  # the ticket of this process's trial call
+        self.waiting: dict[int, float] = {}  # ticket of a call -> its start
 
     @property
     def health(self) -> Health:
@@ -115,21 +115,21 @@ class Line:
 
     @property
     def places(self) -> int:
-        """How many calls of this process may be under way at once: the threads that a silent system can block."""
+        """This process's maximum of concurrent calls: the threads that an unresponsive system can block."""
         return max(1, settings.METALAKE_THREADS // 2)
 
     @property
     def slow_slots(self) -> int:
-        """How many of this process's threads a slow system may use."""
+        """This process's maximum of threads for a slow system."""
         return max(1, settings.METALAKE_THREADS // 4)
 
     @staticmethod
     def all_places() -> int:
-        """How many calls to all systems together; a quarter of the threads is left for requests that need none."""
+        """The maximum of calls to all systems together; a quarter of the threads remains for requests without any."""
         return settings.METALAKE_THREADS - settings.METALAKE_THREADS // 4
 
     def enter(self, label: str, until: float = inf) -> int:
-        """A ticket for one call; waits for a place as long as other calls get answers. Raises ProviderBusy."""
+        """A ticket for one call; waits for a slot while other calls get answers. Raises ProviderBusy."""
         with self.lock:
             Line.threads_in_use += 1
             try:
@@ -142,7 +142,7 @@ class Line:
             return ticket
 
     def check_breaker(self, label: str) -> None:
-        """Check the breaker for a call that needs no place, since no request waits for it. Raises ProviderBusy."""
+        """Check the breaker for a call without a slot, as no request waits for it. Raises ProviderBusy."""
         with self.lock:
             self._try_if_open(label, self._require_closed(label))
 
@@ -173,14 +173,14 @@ class Line:
         return len(self.waiting) >= self.places or self._slow() >= self.slow_slots
 
     def _require_closed(self, label: str) -> Health:
-        """The system's health, if a call or at least a trial is allowed now. Raises ProviderBusy."""
+        """The system's health if the breaker is closed or half-open. Raises ProviderBusy if it is open."""
         health = self.health
         if health.is_open and (time.monotonic() < health.open_until or self.trying is not None):
             raise _spared(label, health)
         return health
 
     def _try_if_open(self, label: str, health: Health) -> None:
-        """Make this call the trial if the breaker is open: one in all processes. Raises ProviderBusy for the others."""
+        """Make this call the trial if the breaker is half-open: one across all processes, else raises ProviderBusy."""
         if health.is_open:
             self.trying = self.trial.take()
             if self.trying is None:
@@ -191,7 +191,7 @@ class Line:
         return sum(now - since > SLOW for since in self.waiting.values())
 
     def _patience(self, since: float, health: Health) -> float:
-        """How many seconds a call may wait for a place; none if the system is slow, since a wait blocks a thread."""
+        """Seconds that a call may wait for a slot; 0 if the system is slow or failing, since waiting blocks a thread."""
         if health.failures or self._slow():
             return 0.0
         return max(health.answered_at, min(self.waiting.values(), default=since)) + PATIENCE - time.monotonic()
@@ -205,7 +205,7 @@ class Line:
             self.lock.notify_all()
 
     def note(self, answered: bool, error: str = "") -> None:
-        """Record whether a call was answered, unless the catalog's properties changed since it began."""
+        """Record whether a call was answered, unless the catalog's properties have changed since its start."""
         try:
             with shared_memory.turn():
                 health = Health(**_notes.get(f"{self.to} {self.of}", {}))
@@ -256,13 +256,13 @@ def _line(to: To, of: int) -> Line:
 
 
 def forget(catalog_id: int) -> None:
-    """Forget the health of a catalog's system and storage, because its properties and so its addresses changed."""
+    """Reset the health of a catalog's system and storage after its properties, and so its addresses, changed."""
     for to in ("system", "storage"):
         _notes[f"{to} {catalog_id}"] = asdict(Health(epoch=uuid4().hex))
 
 
 def forget_all() -> None:
-    """Forget the health of all systems; calls that are under way do not count either."""
+    """Reset the health of all systems; calls in progress do not count either."""
     with _lines_lock:
         names = {*_notes, *(f"{to} {of}" for to, of in _lines)}
     _notes.set_all(dict.fromkeys(names, asdict(Health(epoch=uuid4().hex))))

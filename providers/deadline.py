@@ -1,4 +1,4 @@
-"""The deadline of a thread's call to an outside system, after which the call must change nothing there.
+"""The deadline of a thread's call to an outside system, after which it must change nothing there.
 
 After a timeout the caller reads back what the call did and may undo it, so the call must not write any more.
 """

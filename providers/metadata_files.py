@@ -1,7 +1,7 @@
-"""The metadata files of Iceberg tables: where they may lie, how they are read, written and removed.
+"""Iceberg metadata files: where they may lie; reading, writing and removing them.
 
-A managed catalog has one MetadataFiles; each table of an outside catalog has its own, which also allows the places that
-the outside system names for the table.
+A managed catalog has one MetadataFiles; each table of an external catalog has its own, which also allows the locations
+that the outside system returns for the table.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ EXPIRE_FIRST = (
     "in Spark CALL <catalog>.system.expire_snapshots(table => '<schema>.<table>', older_than => TIMESTAMP '...'), "
     "in Trino ALTER TABLE <table> EXECUTE expire_snapshots(retention_threshold => '7d')."
 )
-SMALL = 64 * 1024  # bytes of a file that a short read may read
+SMALL = 64 * 1024  # bytes: the largest file that a short read may read
 
 
 def _own_disk() -> str:
-    """What the locations begin with that lie on the disk of our own SQLite store, of which short reads read anyway.
+    """The prefix of locations on the disk of our own SQLite store, which short reads use anyway; "" if there are none.
 
-    "" if there are none. Looked at once, since to look at a disk of another machine may take for ever.
+    Checked once, since a stat on a network disk may hang.
     """
     warehouse = settings.METALAKE_HOME / "warehouse"
     if not settings.ON_SQLITE or warehouse.is_symlink() or warehouse.is_mount():
@@ -57,7 +57,7 @@ OWN_DISK = _own_disk()
 
 
 class MetadataFiles:
-    """Metadata files below the allowed locations; the storage is opened when it is first needed."""
+    """Metadata files below the allowed locations; opens the storage lazily."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class MetadataFiles:
         *,
         case_twins: bool = False,
     ) -> None:
-        """`places` are those of one table, allowed beside the catalog's; `case_twins` allows columns that differ by
-        case alone.
+        """`places` are one table's, allowed as well as the catalog's; `case_twins` allows columns that differ only by
+        case.
         """
         self.catalog_id = catalog_id
         self.shared, self.allowed = list(allowed), [*allowed, *places]
@@ -84,13 +84,13 @@ class MetadataFiles:
         return self._open_io()
 
     def place(self, folder: str, name: str, uuid: UUID, asked: str | None) -> str:
-        """The location of a new table: the requested one, or one in its schema's folder. Raises Invalid."""
+        """A new table's location: the requested one, or one in its schema's folder. Raises Invalid."""
         asked = asked or table_folder(folder, name, uuid)
         return locations.check_allowed(asked, self.allowed, file_roots=self.file_roots)
 
     def check_metadata(self, metadata: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> None:
-        """Check every property and location of the metadata, whatever the request changed of its `base`, and the names
-        of columns that it changed. Raises Invalid.
+        """Check all properties and locations of the metadata, whether or not changed since `base`, and the names of
+        changed columns. Raises Invalid.
         """
         forbidden_properties.check_properties(metadata.get("properties") or {})
         check_column_names(metadata, base, case_twins=self.case_twins)
@@ -102,7 +102,7 @@ class MetadataFiles:
                 raise Invalid(f"A table's location may take {MAX_PLACE_BYTES} bytes.", kind="location")
 
     def claims(self, metadata: Mapping[str, Any]) -> list[str]:
-        """The canonical places that the table writes to, without places below another one."""
+        """The canonical locations that the table writes to, without those below another one."""
         places = sorted({locations.canonical(place) for place in table_locations.effective_locations(metadata)})
         return [
             place
@@ -111,9 +111,9 @@ class MetadataFiles:
         ]
 
     def make_folders(self, location: str, *paths: str) -> None:
-        """Make the local folders that a client writes to before it commits a staged table: DuckDB makes none itself.
+        """Create the local folders that a client writes to before it commits a staged table: DuckDB does not.
 
-        Raises ProviderUnavailable, and Invalid if no folder can be made or it lies outside the catalog's places.
+        Raises ProviderUnavailable, and Invalid if a folder cannot be created or lies outside the allowed locations.
         """
         own = location.removesuffix("/")
         for place in (f"{own}/data", f"{own}/metadata", *paths):
@@ -121,9 +121,9 @@ class MetadataFiles:
                 storage.make_folder(locations.check_allowed(place, self.allowed, file_roots=self.file_roots))
 
     def _reach(self, verb: str, location: str, act: Callable[[], T], *, waits: bool = True) -> T:
-        """Work on a file, with the deadline and breaker of its storage; on local disks without."""
+        """Call `act` on a file with its storage's deadline and circuit breaker; on local disks without them."""
         if locations.is_local(location):
-            may_block()  # a disk may be another machine's
+            may_block()  # may be a network disk
             return act()
         return remote.reach(self.catalog_id, verb, act, waits=waits)
 
@@ -142,17 +142,17 @@ class MetadataFiles:
         return self._reach(remote.READ_FILE, location, lambda: files.read_metadata(self.io, location), waits=waits)
 
     def read_manifest(self, location: str) -> bytes:
-        """The bytes of a manifest. Raises NotFound, TooLarge, ProviderUnavailable."""
+        """The content of a manifest. Raises NotFound, TooLarge, ProviderUnavailable."""
         return self._reach(
             remote.READ_FILE, location, lambda: storage.read_bytes(self.io, location, MAX_MANIFEST_BYTES)
         )
 
     def allowed_place(self, location: str) -> str:
-        """The canonical spelling of a location. Raises Invalid for one that the catalog does not allow."""
+        """The canonical form of a location. Raises Invalid if the catalog does not allow it."""
         return locations.canonical(locations.check_allowed(location, self.allowed, file_roots=self.file_roots))
 
     def read_foreign(self, location: str) -> bytes:
-        """The content of a metadata file that a caller names. Raises Invalid if it is missing or lies elsewhere."""
+        """The content of a caller's metadata file. Raises Invalid if missing or not allowed, TooLarge."""
         self.allowed_place(location)
         try:
             content = self._read(location)
@@ -161,11 +161,11 @@ class MetadataFiles:
         except TooLarge as large:
             raise TooLarge(f"{large.message}. {EXPIRE_FIRST}", kind="metadata-file") from None
         storage.make_durable(location)
-        METADATA.put(self.catalog_id, location, content)  # replaces what a former file of that name had
+        METADATA.put(self.catalog_id, location, content)  # a former file of that name may be cached
         return content
 
     def write(self, metadata: dict[str, Any], previous: str | None) -> tuple[str, bytes]:
-        """Write a new metadata file; its location and its content."""
+        """Write a new metadata file; returns its location and content."""
         location, content = self._reach(
             "write_file",
             metadata["location"],
@@ -176,11 +176,11 @@ class MetadataFiles:
         return location, content
 
     def forget(self, location: str) -> None:
-        """Make room in memory: nothing points to this file any more."""
+        """Evict a file that nothing points to any more from the cache."""
         METADATA.forget(self.catalog_id, location)
 
     def _write_in_time(self, metadata: Mapping[str, Any], version: int) -> tuple[str, bytes]:
-        """Write a file, and remove it again if the deadline has passed: nothing will point to it."""
+        """Write a file; remove it if the deadline has passed, as nothing will point to it."""
         written = files.write_metadata(self.io, metadata, version=version)
         try:
             require_time()
@@ -200,19 +200,19 @@ class MetadataFiles:
                 log.warning("Files were left behind, the first of them %s: %s", location, failure.message)
 
     def is_there(self, written: str) -> bool:
-        """Whether a written file still exists; remote files are taken to, since only local ones are vacuumed."""
+        """Whether a written file still exists; assumed for remote files, since only local ones are vacuumed."""
         return not locations.is_local(written) or os.path.isfile(locations.real_path(written))
 
     def remove(self, written: str) -> None:
-        """Remove one metadata file, as `discard` does, but raise ProviderUnavailable if that fails."""
+        """Remove one metadata file. Unlike `discard`, raises ProviderUnavailable if that fails."""
         METADATA.forget(self.catalog_id, written)
         self._reach("delete_file", written, lambda: storage.delete_file(self.io, written))
 
     def purge(self, metadata_location: str, places: Sequence[str] | None = None, spared: Sequence[str] = ()) -> Purged:
-        """Delete every file of a table in its `places`, its metadata file last, but nothing in the `spared` places.
+        """Delete all of a table's files in its `places` except in the `spared` ones, its metadata file last.
 
-        The default places are those of its metadata. Run again, it goes on where it stopped; it has nothing to do if
-        the metadata file is missing from a storage that answers. Raises ProviderUnavailable.
+        `places` defaults to the locations in its metadata. A second run resumes where the first stopped; it is a no-op
+        if the metadata file is missing from a reachable storage. Raises ProviderUnavailable.
         """
         METADATA.forget(self.catalog_id, metadata_location)
         try:

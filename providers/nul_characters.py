@@ -1,6 +1,6 @@
-"""NUL characters in answers of outside systems: our database cannot store them, so they are replaced by STAND_IN.
+"""NUL characters in responses of outside systems: our database cannot store them, so STAND_IN replaces them.
 
-Definitions that are sent back have their NULs again, so that an alteration does not change other parts of the object.
+Definitions that are sent back have their NULs restored, so that an alteration does not change the rest of the object.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from typing import Any
 
 import orjson
 
-NUL, STAND_IN = "\0", "\ufdd0"  # a Unicode noncharacter for internal use, which other text does not have
+NUL, STAND_IN = "\0", "\ufdd0"  # a Unicode noncharacter, reserved for internal use
 _NUL_IN_JSON, _STAND_IN_IN_JSON = b"\\u0000", STAND_IN.encode()
 
 
 def as_stored(answer: Any) -> Any:
-    """An outside system's JSON in the form that can be stored: with STAND_IN for each NUL."""
+    """An outside system's JSON as our database stores it: with STAND_IN for each NUL."""
     return _replaced(answer, NUL, STAND_IN) if _NUL_IN_JSON in orjson.dumps(answer) else answer
 
 
 def as_sent(definition: Any) -> Any:
-    """Stored JSON in the form that the outside system had: with its NULs."""
+    """Stored JSON as the outside system returned it: with its NULs."""
     return _replaced(definition, STAND_IN, NUL) if _STAND_IN_IN_JSON in orjson.dumps(definition) else definition
 
 

@@ -1,4 +1,4 @@
-"""Read back from the outside system what a call did there, and undo it."""
+"""Read back what a call did in the outside system, and undo it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ READ_BACK = 10.0  # seconds for one call
 
 
 def outcome_of(provider: Provider, verb: str, arguments: Mapping[str, Any], marker: str) -> tuple[Outcome, Any]:
-    """How a call ended, and its object as it is now, as JSON.
+    """The outcome of a call, and its object's current state as JSON.
 
-    Raises ProviderUnavailable if the system does not answer now, OutcomeUnknowable if it has no way to say.
+    Raises ProviderUnavailable if the system does not respond, OutcomeUnknowable if it has no way to tell.
     """
     store = provider.store(VERBS[verb].store)
     outcome, there = store.outcome(verb, present(verb, dict(arguments)), marker, partial(_read, provider))
@@ -36,10 +36,10 @@ def _read(provider: Provider, verb: str, **arguments: Any) -> Remote | None:
 
 
 def undo(provider: Provider, step: dict[str, Any], marker: str) -> bool:
-    """Undo a creation that is certainly ours and that nobody uses yet; whether nothing of it is left.
+    """Undo a creation that is certainly ours and not in use yet; returns whether nothing of it is left.
 
-    Only creations are undone: an alteration or drop that was made is published, one that was not left no trace.
-    Raises what `outcome_of` raises.
+    Only creations are undone: an alteration or drop that succeeded is published, one that failed left no trace.
+    Raises the errors of `outcome_of`.
     """
     verb, arguments = step["verb"], step["arguments"]
     if not VERBS[verb].undone_by:

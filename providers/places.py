@@ -1,4 +1,4 @@
-"""Catalogs whose properties name the places of their tables."""
+"""Catalogs whose properties configure the locations of their tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 
-NOT_ASKED = ("file:", *(f"{scheme}:" for scheme in locations.CLUSTERS))  # the operator's settings say who may use them
+NOT_ASKED = ("file:", *(f"{scheme}:" for scheme in locations.CLUSTERS))  # governed by the operator's settings
 
 
 class PlacedSettings(Settings):
@@ -50,25 +50,25 @@ class PlacedSettings(Settings):
 
 
 def named_places(properties: Mapping[str, str]) -> list[str]:
-    """The places that a catalog's properties name for its tables, the warehouse first."""
+    """The warehouse, then the allowed locations, of a catalog's properties."""
     warehouse = (properties.get("warehouse") or "").strip()
     return [*([warehouse] if warehouse else []), *divided(properties.get("allowed-locations"))]
 
 
 def own_warehouse() -> str:
-    """The location in which catalogs without a `warehouse` property get a folder each."""
+    """The location below which each catalog without a `warehouse` property gets a folder."""
     return settings.METALAKE_WAREHOUSE or f"file://{settings.METALAKE_HOME}/warehouse"
 
 
 def own_folders() -> list[str]:
-    """The local folders of the server itself: its home, and its warehouse if that lies outside the home."""
+    """The server's own local folders: its home, and its warehouse if that lies outside."""
     home = str(settings.METALAKE_HOME)
     local = own_warehouse().startswith("file:") and not locations.is_under(own_warehouse(), f"file://{home}")
     return [home, own_warehouse().removeprefix("file://")] if local else [home]
 
 
 def require_no_home(location: str) -> None:
-    """Raise Invalid for a place in this server's home folder, except below the home's `warehouse` folder."""
+    """Raise Invalid for a location in the server's home folder, except below its `warehouse` folder."""
     real = locations.real_path(location)
     home = os.path.realpath(settings.METALAKE_HOME)
     if locations.is_under(real, home) and not locations.is_inside(real, f"{home}/warehouse"):
@@ -80,7 +80,7 @@ def require_no_home(location: str) -> None:
 
 
 def require_no_metadata_host(location: str) -> None:
-    """Raise Invalid for a location on a cloud's metadata host, which gives out a machine's keys."""
+    """Raise Invalid for a location on a cloud metadata host, which serves the machine's credentials."""
     scheme, _, rest = location.partition("://")
     host = rest.partition("/")[0].rpartition("@")[2].partition(":")[0]
     if scheme.lower() not in locations.CLUSTERS | locations.AZURE or not host:
@@ -105,16 +105,16 @@ class Placed(Provider):
 
     @property
     def case_twins(self) -> bool:
-        """Whether a table or view may have columns whose names differ by case alone."""
+        """Whether a table or view may have column names that differ only by case."""
         return self.properties.get(CASE_TWINS) == "true"
 
     @cached_property
     def allowed(self) -> list[str]:
-        """The places that the catalog names for tables."""
+        """The warehouse and the allowed locations."""
         return named_places(self.properties)
 
     def is_open_place(self, place: str) -> bool:
-        """Whether a table may lie in a place that the outside system names: anywhere but in this server's folders."""
+        """Whether a table may lie at a location from the outside system: anywhere but in this server's own folders."""
         if self.is_named(place):
             return True
         try:
@@ -127,7 +127,7 @@ class Placed(Provider):
         return not any(locations.is_under(locations.real_path(place), folder) for folder in own)
 
     def is_named(self, location: str) -> bool:
-        """Whether a location lies in a place of the catalog's properties; a malformed one does not."""
+        """Whether a location lies in the warehouse or an allowed location; False for a malformed one."""
         try:
             return any(locations.is_under(location, place) for place in self.allowed)
         except Invalid:
@@ -135,7 +135,7 @@ class Placed(Provider):
 
     @property
     def outside_roots(self) -> Sequence[str]:
-        """`file_roots` without the server's own folders, which have tables of other catalogs."""
+        """`file_roots` without the server's own folders, which contain other catalogs' tables."""
         own = own_folders()
         return [root for root in self.file_roots if root not in own]
 
@@ -145,21 +145,21 @@ class Placed(Provider):
 
     @property
     def file_roots(self) -> Sequence[str]:
-        """The local folders below which a catalog's places may lie; `check_locations` checks new places further."""
+        """The local folders below which a catalog's locations may lie; `check_locations` further checks new ones."""
         return [*own_folders(), *settings.METALAKE_FILE_LOCATIONS]
 
     @cached_property
     def io(self) -> FileIO:
-        """The storage of the metadata files."""
+        """FileIO of the metadata files' storage."""
         return open_storage(self.catalog_id, self.properties)
 
     def locations(self) -> list[str]:
         return [locations.canonical(location) for location in self.allowed]
 
     def check_locations(self) -> None:
-        """Raise Invalid for a new place that is malformed, not allowed on this server, or contains the server's data.
+        """Raise Invalid for a new location that is malformed, not allowed here, or contains the server's data.
 
-        Also for a storage's host that is unknown or that the server does not connect to.
+        Also for a storage host that is unknown or that the server must not connect to.
         """
         check_storage(self.properties)
         for location in self.allowed:

@@ -20,7 +20,7 @@ PROVIDERS = {
 
 
 def provider_class(name: str) -> type[Provider]:
-    """The provider class of a name. Raises Unsupported, naming the available ones."""
+    """The provider class registered under a name. Raises Unsupported, listing the available names."""
     try:
         path = PROVIDERS[name]
     except KeyError:
@@ -31,9 +31,9 @@ def provider_class(name: str) -> type[Provider]:
 
 
 def providers_of(type_: str) -> list[str]:
-    """The names of the providers whose catalogs are of this type; none for a type that this server does not offer.
+    """The names of the providers for this catalog type; empty if the server has none.
 
-    It imports them all, which takes seconds the first time.
+    Imports every provider, which takes seconds the first time.
     """
     return sorted(name for name in PROVIDERS if provider_class(name).catalog_type == type_)
 

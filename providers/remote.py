@@ -1,7 +1,7 @@
-"""Call an outside system or a catalog's storage: with a deadline, few waiting callers if it is slow, none if it fails.
+"""Calls to an outside system or a catalog's storage, with a deadline, a circuit breaker and a limited queue.
 
-Reads of a system are tried again; a storage's client does that itself. docs/decisions/reaching-out.md explains the
-figures; providers/circuit_breaker.py decides who may call, and when.
+Reads of a system are retried; a storage's client retries by itself. docs/decisions/reaching-out.md explains the
+figures; providers/circuit_breaker.py admits the calls.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 CONNECT, READ, TOTAL = 3.0, 10.0, 30.0  # seconds
 RETRIES = 2
 STORAGE = "The storage"
-DESCRIBING = ("definition", "plan", "changes", "expected")  # arguments that describe the object to be made
-READ_FILE = "read_file"  # of a storage; its other verbs write
+DESCRIBING = ("definition", "plan", "changes", "expected")  # arguments that describe the object to create
+READ_FILE = "read_file"  # the only verb of a storage that reads
 
 CALLS = Counter("metalake_remote_calls", "Calls to outside systems", ["catalog", "provider", "verb", "outcome"])
 SECONDS = Histogram("metalake_remote_seconds", "Seconds that a call took", ["catalog", "provider", "verb"])
@@ -63,7 +63,7 @@ class Tried(Protocol):
 
 @dataclass(frozen=True)
 class ByWorker:
-    """A provider whose calls a Celery worker makes; callers that wait for them are counted as for any other."""
+    """A provider whose calls run in a Celery worker; waiting callers count as for any other."""
 
     catalog_id: int
     label: str
@@ -71,10 +71,9 @@ class ByWorker:
 
 
 def run(provider: Called, verb: str, arguments: dict[str, Any], *, total: float = TOTAL) -> Any:
-    """The verb's answer as JSON, within `total` seconds; reads are tried up to three times, but not via a ByWorker.
+    """The verb's result as JSON, within `total` seconds; reads are tried up to three times, but not via a ByWorker.
 
-    Raises what the verb raises, ProviderBusy, and when the time is up ProviderTimeout for a read and OutcomeUnknown for
-    a write.
+    Raises the verb's errors, ProviderBusy, and on timeout ProviderTimeout for a read and OutcomeUnknown for a write.
     """
     may_block()
     deadline = time.monotonic() + total
@@ -83,7 +82,7 @@ def run(provider: Called, verb: str, arguments: dict[str, Any], *, total: float 
         line = line_of(provider.catalog_id)
         try:
             ticket = line.enter(provider.label, deadline)
-        except ProviderBusy:  # the system was not called, so the caller should come back later
+        except ProviderBusy:  # the system was not called; the caller should retry later
             CALLS.labels(provider.catalog_id, provider.label, verb, "spared").inc()
             raise
         try:
@@ -99,9 +98,9 @@ def run(provider: Called, verb: str, arguments: dict[str, Any], *, total: float 
 def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = True, total: float = TOTAL) -> T:
     """Call a catalog's storage by `act`, within `total` seconds; READ_FILE is the only verb that reads.
 
-    Raises what `act` raises, ProviderBusy, and when the time is up ProviderTimeout for a read and ProviderUnavailable
-    for a write, whose file nothing points to then. Inside a call with a deadline, that deadline is used. Set `waits` to
-    false if no request waits for the call: then it takes no place, but still obeys the breaker.
+    Raises the errors of `act`, ProviderBusy, and on timeout ProviderTimeout for a read and ProviderUnavailable for a
+    write, whose file nothing points to. Inside a call with a deadline, that deadline applies. `waits=False` is for
+    calls that no request waits for: they take no slot, but respect the circuit breaker.
     """
     if time_limit.is_set():
         return act()
@@ -136,9 +135,10 @@ def reach(catalog_id: int, verb: str, act: Callable[[], T], *, waits: bool = Tru
 
 
 def trial(provider: Tried, act: Callable[[], Any] | None = None, seconds: float = 15.0, *, metalake_id: int = 0) -> Any:
-    """Test the connection of a catalog that may not be registered yet, or run `act`; the result of that.
+    """Test the connection of a catalog that may not be registered yet, or run `act` instead; returns the result.
 
-    Raises what the test raises, and ProviderBusy while other trials of the metalake use up its share of the threads.
+    Raises the errors of the test or of `act`, ProviderTimeout after `seconds`, and ProviderBusy while other trials of
+    the metalake use up its share of the threads.
     """
     may_block()
     line = trial_line_of(metalake_id)
@@ -158,9 +158,9 @@ def trial(provider: Tried, act: Callable[[], Any] | None = None, seconds: float 
 
 
 def _pause(failure: ProviderUnavailable, attempt: int) -> float | None:
-    """Seconds until the next attempt: random, so that callers that failed together do not return together.
+    """Seconds until the next attempt: exponential backoff with full jitter, longer if the system throttles.
 
-    Longer if the system throttles. None if the system itself asks for a longer pause, which is then left to the caller.
+    None if the system's Retry-After is longer than that; retrying is then up to the caller.
     """
     longest = (2.0 if isinstance(failure, ProviderBusy) else 0.4) * 2 ** (attempt - 1)
     retry_after = vars(failure).get("retry_after", 0)
@@ -198,12 +198,12 @@ def _once(
 
 
 class _Misunderstood(OutcomeUnknown):
-    """An answer that could not be read; it counts as an answer of the system."""
+    """A response that could not be parsed; it counts as answered by the system."""
 
 
 @contextmanager
 def _noted(line: Line, label: str, verb: str) -> Iterator[None]:
-    """Count the call and its outcome, and record on its line whether there was an answer."""
+    """Record the call in the metrics, and on its line whether the system answered."""
     started, outcome = time.monotonic(), "answered"
     try:
         yield

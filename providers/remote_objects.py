@@ -1,4 +1,4 @@
-"""The answers of an outside system about its objects, as data."""
+"""Objects of an outside system, as data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Remote:
-    """A schema, table, view or partition as its own system has it, by its name there.
+    """A schema, table, view or partition as its outside system returns it, by its name there.
 
     `identity` distinguishes it from a later object of the same name, `version` from an earlier state of itself; both
-    are empty where the system has none. `formats` are the table's formats, divided by commas; empty where only the
-    definition has them. Of a definition lists read the `comment`, a text or null; all else is its remote store's.
+    are empty if the system has none. `formats` are the table's formats, comma-separated; empty if only the definition
+    has them. Listings read only the definition's `comment` (a string or null); the rest is up to the remote store.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of a listing; `next` is the page to ask for next, None after the last."""
+    """A page of a listing; `next` is the token of the next page, None on the last."""
 
     items: list[Remote]
     next: str | None = None
@@ -52,9 +52,9 @@ class Page:
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table to be made: its definition, and a `plan` of the work before the call to the system, if there is any.
+    """A table to create: its definition, and the `plan` of what to do before the call to the system, if anything.
 
-    A plan may have `write`, the Iceberg metadata of a new file, and `ground`, where the table must lie; its store may
+    A plan may have `write` (the Iceberg metadata of a new file) and `ground` (where the table must lie); its store may
     add more.
     """
 
@@ -64,10 +64,10 @@ class NewTable:
 
 @dataclass(frozen=True)
 class ViewEntry:
-    """What an outside system says of a view: whose form it has, what it is stored as, and the view itself.
+    """A view in an outside system: the engine whose form it has, its stored format, and its definition.
 
-    An Iceberg view is defined by the metadata file at `metadata_location` instead, so its `definition` is None.
-    `query_columns` are the names that the SQL itself gives its columns, where its engine notes them.
+    An Iceberg view is defined by the metadata file at `metadata_location`, so its `definition` is None.
+    `query_columns` are the SQL's own column names, if the engine stores them.
     """
 
     engine: str
@@ -79,10 +79,10 @@ class ViewEntry:
 
 
 def files_left(reason: str | None) -> dict[str, str] | None:
-    """The answer of a verb that may delete files: None, or why it left them."""
+    """The result of a verb that may delete files: None, or why it left them."""
     return {FILES_LEFT: reason} if reason else None
 
 
 def digest(definition: Mapping[str, Any]) -> str:
-    """A version for an object that has none of its own: a hash of its definition."""
+    """A version for an object whose system has none: a hash of its definition."""
     return hashlib.sha256(orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)).hexdigest()[:40]

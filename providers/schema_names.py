@@ -1,4 +1,4 @@
-"""Names of schemas in an outside system: a flat system has one name for what may be a path here."""
+"""Schema names in an outside system: a flat one stores a nested path as a single name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from providers.remote_objects import Levels
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaNames:
-    """The rules by which one catalog's schemas are named in its outside system."""
+    """How one catalog's schemas are named in its outside system."""
 
     label: str  # of the system
-    nests_there: bool  # whether the system itself has schemas inside schemas
-    nests_here: bool  # whether this catalog has them though its system is flat
+    nests_there: bool  # whether the system itself has nested schemas
+    nests_here: bool  # whether this catalog has them on top of a flat system
     folds_case: bool
     longest: int  # bytes of UTF-8
-    check: Callable[[str], str] = str  # returns the name as the system accepts it; raises Invalid
+    check: Callable[[str], str] = str  # returns the name in the system's form; raises Invalid
 
     def levels_of(self, path: HierarchicalSchema) -> Levels:
-        """The levels of a schema in the system. Raises Invalid for a name that is too long there or not accepted."""
+        """The levels of a schema in the system. Raises Invalid for a name that is too long or not accepted there."""
         if self.nests_there:
             return list(path.segments)
         name = encode_path(path.segments) if self.nests_here else path.leaf
@@ -37,7 +37,7 @@ class SchemaNames:
         return [self.check(name)]
 
     def path_of(self, levels: Levels) -> HierarchicalSchema:
-        """The path in this catalog of the system's schema with these levels. Raises Invalid for an impossible name."""
+        """The path in this catalog of the system's schema with these levels. Raises Invalid for an invalid name."""
         if self.nests_there:
             return HierarchicalSchema.of(levels)
         if self.nests_here:
@@ -49,19 +49,19 @@ class SchemaNames:
         return name.lower() if self.folds_case else name
 
 
-# Flat systems accept lower-case letters, digits and the underscore; other characters are escaped as XML names do.
+# Flat systems accept lower-case letters, digits and underscores; other characters are escaped as in XML names.
 _SPELT = re.compile(r"_x([0-9a-f]{4,6})_")
 _ODD = re.compile(r"[^a-z0-9_]|_(?=x[0-9a-f]{4,6}_)")
 _LEVEL = "\x1f"
 
 
 def encode_path(segments: Sequence[str]) -> str:
-    """One name for a path: `sales`, `emea` is `sales_x001f_emea`. Different paths have different names."""
+    """A path as one name: `sales`, `emea` becomes `sales_x001f_emea`. Different paths get different names."""
     return _ODD.sub(lambda odd: f"_x{ord(odd[0]):04x}_", _LEVEL.join(segments))
 
 
 def decode_path(name: str) -> list[str]:
-    """The path that `encode_path` made a name of; any other name is a path of one level."""
+    """The path of a name that `encode_path` returned; any other name is a path of one level."""
 
     def spelt(spelling: re.Match[str]) -> str:
         code = int(spelling[1], 16)

@@ -1,4 +1,4 @@
-"""The declared properties of catalogs, and those that every catalog of an outside system has."""
+"""Declared catalog properties, and those that every external catalog has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIGITS = re.compile(r"[0-9]+")
 
 
 class Settings(BaseModel):
-    """A catalog's declared properties, by their names on the wire; secrets are SecretStr. Unknown ones are allowed."""
+    """A catalog's declared properties, by their names in the API; secrets are SecretStr. Unknown ones are allowed."""
 
     model_config = ConfigDict(extra="allow", populate_by_name=True)
 
@@ -23,12 +23,12 @@ class Settings(BaseModel):
 
     @classmethod
     def declares_secret(cls) -> dict[str, bool]:
-        """The names of the declared properties, each with whether it is never shown."""
+        """Declared property name -> whether it is a secret, never shown."""
         return {name: name in cls.secrets() for name in cls.declared()}
 
     @classmethod
     def secrets(cls) -> frozenset[str]:
-        """The names of declared properties that are never shown."""
+        """The names of the declared secrets, which are never shown."""
         return frozenset(
             field.alias or name
             for name, field in cls.model_fields.items()
@@ -37,7 +37,7 @@ class Settings(BaseModel):
 
 
 class ExternalSettings(Settings):
-    """The declared properties that every outside catalog has."""
+    """The declared properties of every external catalog."""
 
     cache_ttl: int = Field(
         0,
@@ -60,14 +60,14 @@ class ExternalSettings(Settings):
     @field_validator("cache_ttl", "refresh_interval", mode="before")
     @classmethod
     def _in_digits(cls, given: Any) -> Any:
-        """Accept ASCII digits only, so that every reader parses the same number."""
+        """Accept ASCII digits only, so that every parser reads the same number."""
         if isinstance(given, str) and not DIGITS.fullmatch(given):
             raise ValueError("must be a whole number of seconds, in digits alone, such as 60")
         return given
 
 
 def seconds_of(properties: Mapping[str, str], name: str) -> int | None:
-    """The seconds of CACHE_TTL or REFRESH_INTERVAL; the default if unset, or invalid as older rows may have it."""
+    """CACHE_TTL or REFRESH_INTERVAL in seconds; the default if unset, or invalid as in some older rows."""
     given = {name: properties[name]} if name in properties else {}
     try:
         read = ExternalSettings.model_validate(given)

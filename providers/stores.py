@@ -1,15 +1,15 @@
-"""Remote stores: a provider of an outside system is composed of them, one for each kind of object there.
+"""Remote stores: the clients that make up an external provider, one for each kind of object.
 
 A verb (list, load, create, alter, rename, drop, add, commit) takes and returns plain JSON, so that it may run in a
-worker. It raises our errors: NotFound, AlreadyExists, NotEmpty, Invalid, Unsupported, Conflict (the object is no longer
-as the caller saw it), ProviderUnavailable(retryable=False) if the system does not accept our credentials, ProviderBusy
-if the system throttles, ProviderUnavailable if the call certainly did nothing, and OutcomeUnknown for a write whose
-answer is lost. Verbs are called through `providers.remote`; the other members interpret definitions and make no call.
+worker. It raises our errors: NotFound, AlreadyExists, NotEmpty, Invalid, Unsupported, Conflict (the object has changed
+since the caller read it), ProviderUnavailable(retryable=False) if the system rejects our credentials, ProviderBusy if
+it throttles, ProviderUnavailable if the call certainly did nothing, and OutcomeUnknown for a write whose response is
+lost. Verbs are called through `providers.remote`; the other members interpret definitions and make no call.
 
-`marker` is the marker of the intent that a call belongs to; the store writes it to the object in whatever way its
-system can. `changes` are the native wire's updates as JSON (formats.native.changes), made to the object of that
-`version`, all of them or none; `expected` is the resulting definition. `by_owner` says that the caller owns the catalog
-or its metalake, and so may use all its places. A verb that leaves files returns why (`answers.files_left`).
+`marker` is the idempotency token of the call's intent; the store writes it to the object as its system allows.
+`changes` are the native API's updates as JSON (formats.native.changes), applied to the object of that `version`, all or
+none; `expected` is the resulting definition. `by_owner` means that the caller owns the catalog or its metalake and so
+may use all its locations. A verb that leaves files returns the reason (`remote_objects.files_left`).
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class Outcome(Enum):
 
     DONE = auto()
     NOT_DONE = auto()
-    OTHERS = auto()  # the call was not made, and another object has the name
+    OTHERS = auto()  # not done, and another object has the name
 
 
 class OutcomeUnknowable(Exception):
-    """The system cannot show whether a call of ours was made: a person has to look and decide."""
+    """The system cannot tell whether a call of ours succeeded: an operator has to look and decide."""
 
 
-Ending = tuple[Outcome, Remote | None]  # how a call ended, and its object as it is now
-Read = Callable[..., Remote | None]  # reads by a verb's name and arguments; None if the object does not exist
+Ending = tuple[Outcome, Remote | None]  # a call's outcome, and its object's current state
+Read = Callable[..., Remote | None]  # reads by verb and arguments; None if the object does not exist
 
 
 class RemoteStore(Interface):
     """The objects of one kind in a catalog's outside system.
 
-    `listed_as` is the kind in whose listing they come, for those that have no listing of their own: the verbs of that
-    kind list and load them, and `Remote.kind` says which is which.
+    `listed_as` is the kind whose verbs list and load them, if they have no listing of their own; `Remote.kind` tells
+    them apart.
     """
 
     listed_as: ClassVar[Kind | None] = None
@@ -61,20 +61,20 @@ class RemoteStore(Interface):
 
     @property
     def label(self) -> str:
-        """The system's name for people."""
+        """The system's display name."""
         return str(self.provider.label)
 
     @abstractmethod
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """How a call ended whose answer was lost. Raises what `read` raises, and OutcomeUnknowable."""
+        """The outcome of a call whose response was lost. Raises the errors of `read`, and OutcomeUnknowable."""
 
     def delivered(self, entry: Json) -> Remote:
-        """The object of a harvest's entry. Raises Invalid, and Unsupported where catalogs are not harvested."""
+        """The object in a harvest's entry. Raises Invalid, and Unsupported if these catalogs are not harvested."""
         raise Unsupported(f"{self.label} catalogs are not harvested.", kind="catalog")
 
 
 class RemoteSchemas(RemoteStore):
-    """Schemas, each addressed by its levels in the system; a flat system has one level, however deep the path here."""
+    """Schemas, addressed by their levels in the system; a flat system has one level, however deep the path here."""
 
     @abstractmethod
     def list(self, page: str | None = None) -> Page: ...
@@ -94,13 +94,13 @@ class RemoteSchemas(RemoteStore):
         expected: Json | None = None,
         marker: str = "",
     ) -> Remote:
-        """Apply the changes; without them, as in intents of older versions, make the schema equal `expected`."""
+        """Apply the changes; without any, as in intents of older versions, make the schema equal `expected`."""
 
     @abstractmethod
     def drop(
         self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """Drop the schema; why files of its tables were left, as `files_left`, or None."""
+        """Drop the schema; returns `files_left` with the reason if files of its tables were left."""
 
     @abstractmethod
     def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
@@ -112,11 +112,11 @@ class RemoteSchemas(RemoteStore):
 
     @abstractmethod
     def show(self, definition: Json) -> Json:
-        """The native wire's `comment` and `properties` of a schema."""
+        """The native API's `comment` and `properties` of a schema."""
 
     @abstractmethod
     def is_marked(self, schema: Remote, marker: str) -> bool:
-        """Whether the write of this marker made or last altered it. Raises OutcomeUnknowable where none is carried."""
+        """Whether this marker's write created or last altered it. Raises OutcomeUnknowable if it cannot have one."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         there = read("load_schema", schema=arguments["schema"])
@@ -125,18 +125,18 @@ class RemoteSchemas(RemoteStore):
     deletes_folders: ClassVar[bool] = False  # whether dropping a table deletes its folder with everything in it
 
     def overlaps(self, location: str, other: Remote) -> bool:
-        """Whether a schema at this location would lie among another's tables; matters where folders are deleted."""
+        """Whether a schema at this location would lie among another's tables; matters if folders are deleted."""
         return False
 
 
 class RemoteTabulars(RemoteStore):
-    """Tables or views: the objects of one kind that lie in schemas, where they share their names with the other."""
+    """Tables or views: objects of one kind in schemas, which share a namespace with the other kind."""
 
     kind: ClassVar[Kind]
 
     @abstractmethod
     def is_marked(self, entry: Remote, marker: str) -> bool:
-        """Whether the write of this marker made or last altered it. Raises OutcomeUnknowable where none is carried."""
+        """Whether this marker's write created or last altered it. Raises OutcomeUnknowable if it cannot have one."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
         if verb == f"rename_{self.kind}":
@@ -147,7 +147,7 @@ class RemoteTabulars(RemoteStore):
     def renaming(
         self, schema: Levels, to_schema: Levels, to_name: str, entry: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
-        """The verbs and arguments of the calls that rename it. Raises Unsupported if the system cannot."""
+        """The calls (verb, arguments) that rename it. Raises Unsupported if the system cannot."""
         source = {"schema": schema, str(self.kind): entry.name, "identity": entry.identity}
         return [(f"rename_{self.kind}", {**source, "to_schema": to_schema, f"to_{self.kind}": to_name})]
 
@@ -158,13 +158,13 @@ class RemoteTables(RemoteTabulars):
     kind = Kind.TABLE
     partitions: ClassVar[type[RemotePartitions]]
     pointers: ClassVar[type[RemotePointers]]
-    lists_by_names: ClassVar[bool] = False  # whether `list` takes `names`, of which it lists those that are there
+    lists_by_names: ClassVar[bool] = False  # whether `list` takes `names` and lists those that exist
 
     @abstractmethod
     def list(self, schema: Levels, page: str | None = None, whole: bool = False) -> Page:
-        """A page of tables in order of name; definitions may be empty unless `whole`.
+        """A page of tables ordered by name; definitions may be empty unless `whole`.
 
-        Raises NotFound for a schema that is gone; where schemas are ours, one that the system does not know is empty.
+        Raises NotFound for a missing schema; if schemas are stored here, one that the system does not know is empty.
         """
 
     @abstractmethod
@@ -192,7 +192,7 @@ class RemoteTables(RemoteTabulars):
         marker: str = "",
         by_owner: bool = False,
     ) -> Remote:
-        """Apply the changes; without them, as in intents of older versions, make the table equal `expected`."""
+        """Apply the changes; without any, as in intents of older versions, make the table equal `expected`."""
 
     @abstractmethod
     def rename(
@@ -203,33 +203,33 @@ class RemoteTables(RemoteTabulars):
     def drop(
         self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """Drop the table; why its files were left, as `files_left`, or None.
+        """Drop the table; returns `files_left` with the reason if its files were left.
 
-        Raises Unsupported if its files are to be purged and must stay.
+        Raises Unsupported for a purge if its files must stay.
         """
 
     @abstractmethod
     def draft(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        """A new table from a native request. Raises Invalid, TooLarge, and Unsupported for what cannot be stored."""
+        """A new table from a native API request. Raises Invalid, TooLarge, and Unsupported if it cannot be stored."""
 
     @abstractmethod
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
-        """The definition after updates of the native wire. Raises Invalid, Unsupported, TooLarge."""
+        """The definition after updates of the native API. Raises Invalid, Unsupported, TooLarge."""
 
     @abstractmethod
     def show(self, definition: Json) -> Json:
-        """The native wire's JSON of a table: `comment`, `columns`, `properties`, `partitioning`, `sortOrders`,
+        """The native API's JSON of a table: `comment`, `columns`, `properties`, `partitioning`, `sortOrders`,
         `distribution` and `indexes`."""
 
     def discard(self, definition: Json, plan: Json | None = None) -> None:
-        """Remove the files that `create` wrote for a table that was not made after all."""
+        """Remove the files that `create` wrote for a table that was not created in the end."""
 
     def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
-        """The places of a table's files, present or planned, that its definition or plan names."""
+        """The locations of a table's current or planned files, from its definition or plan."""
         return []
 
     def ground(self, schema: Remote) -> Ground:
-        """Where a table of the schema may lie if its creator chooses the location."""
+        """The allowed locations of a table in the schema if its creator chooses one."""
         return Ground()
 
     @property
@@ -238,12 +238,12 @@ class RemoteTables(RemoteTabulars):
         return False
 
     def shows(self, table: Remote) -> bool:
-        """Whether the catalog's settings show a table; the definition is not needed if the table has `formats`."""
+        """Whether the catalog's settings show a table; needs no definition if the table has `formats`."""
         return True
 
 
 class RemotePartitions(RemoteStore):
-    """Partitions of tables: Remotes of kind PARTITION, by the names that their system has for them."""
+    """Partitions of tables: Remotes of kind PARTITION, by their names in the system."""
 
     @abstractmethod
     def list(self, schema: Levels, table: str, page: str | None = None) -> Page: ...
@@ -256,7 +256,7 @@ class RemotePartitions(RemoteStore):
 
     @abstractmethod
     def drop(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> dict[str, str] | None:
-        """Drop a partition, with its files if the system manages the table's; why they were left, or None."""
+        """Drop a partition, with its files if the system manages the table's; returns `files_left` if they were left."""
 
     @abstractmethod
     def draft(self, table: Json, asked: IdentityPartition) -> Json:
@@ -264,10 +264,10 @@ class RemotePartitions(RemoteStore):
 
     @abstractmethod
     def show(self, table: Json, definition: Json) -> Json:
-        """The native wire's JSON of a partition; `table` is the table's definition."""
+        """The native API's JSON of a partition; `table` is the table's definition."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """Decided by the name alone: whoever added the partition, it is the one that was requested."""
+        """Decided by the name alone: a partition is the requested one, whoever added it."""
         name = arguments["partition"] if "partition" in arguments else arguments["definition"]["name"]
         there = read("load_partition", schema=arguments["schema"], table=arguments["table"], partition=name)
         is_done = (there is None) is (verb == "drop_partition")
@@ -279,11 +279,11 @@ class RemotePointed(RemoteStore):
 
     @abstractmethod
     def location(self, definition: Json) -> str | None:
-        """The location of an Iceberg object's metadata file; None for an object of another format."""
+        """The location of an Iceberg object's metadata file; None for another format."""
 
     @abstractmethod
     def files(self, *places: str) -> MetadataFiles:
-        """The files of an object that lies in these places, or in others that the catalog allows."""
+        """The files of an object below these locations or others that the catalog allows."""
 
     @abstractmethod
     def place(self, schema: Remote, name: str, asked: str | None) -> str:
@@ -291,7 +291,7 @@ class RemotePointed(RemoteStore):
 
     @abstractmethod
     def draft(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> NewTable:
-        """A new object; its metadata is planned to be written, unless it exists already at `location`."""
+        """A new object, with a plan to write its metadata unless that already exists at `location`."""
 
 
 class RemotePointers(RemotePointed):
@@ -299,14 +299,14 @@ class RemotePointers(RemotePointed):
 
     @abstractmethod
     def commit(self, schema: Levels, table: str, location: str, previous: str, by_owner: bool = False) -> Remote:
-        """Point a table to new metadata. Raises Conflict if it does not point to `previous` any more."""
+        """Compare-and-swap the table's pointer. Raises Conflict if it no longer points to `previous`."""
 
     @abstractmethod
     def home_of(self, schema: Remote) -> str | None:
-        """The folder for tables of a schema without a location; None if only the system knows, once they are made."""
+        """The default folder for a schema's tables; None if only the system knows it, once they are created."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """Decided by the pointer, or by the metadata log if another commit has followed."""
+        """Decided by the pointer, or by the metadata log if another commit came later."""
         there = read("load_table", schema=arguments["schema"], table=arguments["table"])
         if there is None:
             return Outcome.NOT_DONE, None
@@ -317,13 +317,13 @@ class RemotePointers(RemotePointed):
         return (Outcome.DONE if is_done else Outcome.NOT_DONE), there
 
     def _log_at(self, pointer: str) -> set[str | None]:
-        """The earlier metadata files that this one lists."""
+        """The metadata files in the metadata log of the one at `pointer`."""
         metadata = parse_metadata(self.files(pointer.rpartition("/")[0]).read(pointer))
         return {entry.get("metadata-file") for entry in metadata.get("metadata-log") or ()}
 
 
 def ending(verb: str, arguments: Mapping[str, Any], there: Remote | None, is_ours: Callable[[Remote], bool]) -> Ending:
-    """How a call ended: a drop is decided by the identity, a creation or alteration by the marker."""
+    """A call's outcome: decided by the identity for a drop, by the marker for a creation or alteration."""
     if VERBS[verb].may_repeat:
         is_gone = there is None or there.identity != arguments["identity"]
         return (Outcome.DONE if is_gone else Outcome.NOT_DONE), there
@@ -335,9 +335,9 @@ def ending(verb: str, arguments: Mapping[str, Any], there: Remote | None, is_our
 
 
 def ending_of_rename(kind: Kind, arguments: Mapping[str, Any], read: Read) -> Ending:
-    """How a rename ended: decided by the identity if there is one, as another object may have the old name by now.
+    """A rename's outcome: decided by the identity if there is one, as another object may have the old name by now.
 
-    An identity may be a time that two objects have in common, so that the renamed one must be gone from its old name.
+    Two objects may share an identity if it is a time, so the renamed one must also be gone from its old name.
     """
     target = read("load_table", schema=arguments["to_schema"], table=arguments[f"to_{kind}"])
     if target is None:

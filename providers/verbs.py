@@ -1,4 +1,4 @@
-"""The verbs of outside systems, each declared once, by the name that messages, metrics and intents use."""
+"""The verbs of outside systems, each declared once, under the name in messages, metrics and intents."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Refusals = tuple[type[MetalakeError], ...]
 class Verb:
     """One call of a remote store.
 
-    `refusals` are the errors that may come from a second try of the system's own client after its first try was made.
+    `refusals` are the errors that a retry by the system's own client may raise although its first attempt succeeded.
     Only for calls whose outcome can be read back by marker, identity or pointer.
     """
 
     name: str
-    store: str  # the provider's attribute, or the kind of a store that has none
+    store: str  # the provider's attribute, or the kind if the store has no attribute
     method: str
     reads: bool = False
-    undone_by: str = ""  # the verb that undoes it; its object is recognised by the marker, however late it arrives
-    discarded_by: str = ""  # the verb that removes the files that it wrote before its object
-    may_repeat: bool = False  # it names the identity of the object that it drops, so repeating it is safe
+    undone_by: str = ""  # the verb that undoes it; the marker identifies its object, however late it appears
+    discarded_by: str = ""  # the verb that removes the files written before its object was created
+    may_repeat: bool = False  # idempotent: it passes the identity of the object to drop
     refusals: Refusals = ()
-    leaves_nothing: bool = False  # a refusal is believed if the outcome cannot be read back: there is nothing to undo
+    leaves_nothing: bool = False  # if the outcome cannot be read back, trust the error: there is nothing to undo
 
 
 def _read(name: str, store: str, method: str) -> Verb:
@@ -88,9 +88,9 @@ READS = {verb.name for verb in _DECLARED if verb.reads}
 
 
 def declare_reads(kind: Kind) -> None:
-    """Have `list_gadgets` and `load_gadget` be verbs, where such is the kind; its remote store has `list` and `load`.
+    """Register `list_gadgets` and `load_gadget` for a kind; its remote store has `list` and `load`.
 
-    Apps that bring a kind do at start.
+    Apps that add a kind call this at startup.
     """
     for name, method in ((f"list_{KINDS[kind].plural}", "list"), (f"load_{kind}", "load")):
         VERBS[name] = _read(name, kind, method)
@@ -98,7 +98,7 @@ def declare_reads(kind: Kind) -> None:
 
 
 def present(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """A call's arguments in today's form: older intents have a `definition` instead of `changes`."""
+    """A call's arguments in the current form: older intents have a `definition` instead of `changes`."""
     if VERBS[verb].method == "alter" and "definition" in arguments:
         others = {name: value for name, value in arguments.items() if name != "definition"}
         return others | {"changes": None, "expected": arguments["definition"]}

@@ -1,4 +1,4 @@
-"""Remote stores of views, as `providers.stores` has those of schemas and tables."""
+"""Remote stores of views; `providers.stores` has those of schemas and tables."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class RemoteViewPointers(RemotePointed):
     def commit(
         self, schema: Levels, view: str, location: str, previous: str, marker: str = "", by_owner: bool = False
     ) -> Remote:
-        """Point a view to new metadata. Raises Conflict if it does not point to `previous` any more."""
+        """Compare-and-swap the view's pointer. Raises Conflict if it no longer points to `previous`."""
 
     @abstractmethod
     def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
-        """The places of a view's files, present or planned, that its definition or plan names."""
+        """The locations of a view's current or planned files, from its definition or plan."""
 
     def outcome(self, verb: str, arguments: Mapping[str, Any], marker: str, read: Read) -> Ending:
-        """Decided by the marker, since the metadata of views lists no earlier files."""
+        """Decided by the marker, since view metadata has no metadata log."""
         return self.provider.views.outcome(verb, arguments, marker, read)
 
 
 class NoViewPointers(RemoteViewPointers):
-    """The Iceberg views of a system that has none, or where they are only read. Raises Unsupported."""
+    """Iceberg views of a system where none are written. Raises Unsupported."""
 
     def commit(
         self, schema: Levels, view: str, location: str, previous: str, marker: str = "", by_owner: bool = False
@@ -64,7 +64,7 @@ class NoViewPointers(RemoteViewPointers):
 
 
 class RemoteViews(RemoteTabulars):
-    """Views, which are listed and loaded with the tables of their schema; `pointers` are those of Iceberg."""
+    """Views, listed and loaded with the tables of their schema; `pointers` is the store of Iceberg views."""
 
     kind = Kind.VIEW
     listed_as: ClassVar[Kind | None] = Kind.TABLE
@@ -72,18 +72,18 @@ class RemoteViews(RemoteTabulars):
 
     @abstractmethod
     def list(self, schema: Levels, page: str | None = None) -> Page:
-        """A page of the views alone, in order of name, with their definitions. Raises NotFound for a missing schema."""
+        """A page of views only, ordered by name, with definitions. Raises NotFound for a missing schema."""
 
     @abstractmethod
     def read(self, definition: Json) -> ViewEntry:
-        """The view that a definition describes. Raises Unsupported, saying what is wrong, if it cannot be read."""
+        """Parse a definition. Raises Unsupported with the reason if it cannot be read."""
 
     @abstractmethod
     def create(self, schema: Levels, view: str, definition: Json, marker: str = "") -> Remote: ...
 
     @abstractmethod
     def alter(self, schema: Levels, view: str, expected: Json, version: str, marker: str = "") -> Remote:
-        """Make the definition of the view of that version `expected`. Raises Conflict if it has another version."""
+        """Replace the view's definition by `expected`. Raises Conflict if its version is not `version`."""
 
     @abstractmethod
     def rename(self, schema: Levels, view: str, to_schema: Levels, to_view: str, identity: str) -> Remote: ...
@@ -94,11 +94,11 @@ class RemoteViews(RemoteTabulars):
 
     @abstractmethod
     def draft(self, schema: Remote, name: str, wanted: ViewDefinition, owner: str) -> Json:
-        """A new view's definition. Raises Invalid and Unsupported for what the system cannot hold, naming it."""
+        """A new view's definition. Raises Invalid and Unsupported, naming what the system cannot store."""
 
     @abstractmethod
     def altered(self, definition: Json, wanted: ViewDefinition, owner: str) -> Json:
-        """The definition of a view that is to become `wanted`, and if that makes it a DEFINER view, of this owner.
+        """The view's definition changed to `wanted`, with `owner` as definer if that makes it a DEFINER view.
 
         Raises as `draft` does.
         """
@@ -108,22 +108,22 @@ class RemoteViews(RemoteTabulars):
         return "drop_view", {"schema": schema, "view": view.name, "identity": view.identity}
 
     def discard(self, definition: Json, plan: Json | None = None) -> None:
-        """Remove the files that `create` wrote for a view that was not made after all."""
+        """Remove the files that `create` wrote for a view that was not created in the end."""
 
     def files(self, *places: str) -> MetadataFiles:
-        """The metadata files of Iceberg views that lie in these places, or in others that the catalog allows."""
+        """The metadata files of Iceberg views below these locations or others that the catalog allows."""
         raise Unsupported(f"{self.label} has no Iceberg views.", kind=Kind.VIEW)
 
 
 class NoNewPointers(NoViewPointers):
-    """The Iceberg views of a system whose views are all only read."""
+    """Iceberg views of a system whose views are all read-only."""
 
     def _refusal(self) -> Unsupported:
         return _only_read(self.label)
 
 
 class ReadOnlyViews(RemoteViews):
-    """Views that are found and read, not written. Raises Unsupported for every write."""
+    """Read-only views. Raises Unsupported for every write."""
 
     pointers = NoNewPointers
 
