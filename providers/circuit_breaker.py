@@ -180,7 +180,7 @@ class Line:
         return health
 
     def _try_if_open(self, label: str, health: Health) -> None:
-        """Make this call the trial if the breaker is half-open: one across all processes, else raises ProviderBusy."""
+        """Make this the one trial call of all processes if the breaker is half-open. Raises ProviderBusy for others."""
         if health.is_open:
             self.trying = self.trial.take()
             if self.trying is None:
@@ -191,7 +191,7 @@ class Line:
         return sum(now - since > SLOW for since in self.waiting.values())
 
     def _patience(self, since: float, health: Health) -> float:
-        """Seconds that a call may wait for a slot; 0 if the system is slow or failing, since waiting blocks a thread."""
+        """Seconds that a call may wait for a slot; 0 if the system is slow or failing, as waiting blocks a thread."""
         if health.failures or self._slow():
             return 0.0
         return max(health.answered_at, min(self.waiting.values(), default=since)) + PATIENCE - time.monotonic()

@@ -256,7 +256,7 @@ class RemotePartitions(RemoteStore):
 
     @abstractmethod
     def drop(self, schema: Levels, table: str, partition: str, by_owner: bool = False) -> dict[str, str] | None:
-        """Drop a partition, with its files if the system manages the table's; returns `files_left` if they were left."""
+        """Drop a partition, with its files if the system manages the table's; returns `files_left` if they stay."""
 
     @abstractmethod
     def draft(self, table: Json, asked: IdentityPartition) -> Json:

@@ -1,4 +1,4 @@
-"""A catalog of the AWS Glue Data Catalog: its settings, its client, its tables' places, and which Glue it leads to."""
+"""A catalog in the AWS Glue Data Catalog: its settings, client, table locations, and the identity of its Glue."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class GlueCatalog(HiveLikeCatalog):
 
     @cached_property
     def given(self) -> GlueSettings:
-        """The settings without the two in seconds, which `seconds_of` reads: older rows may have invalid ones."""
+        """The settings without the two in seconds, which `seconds_of` reads, as older rows may have invalid ones."""
         others = {key: value for key, value in self.properties.items() if key not in (CACHE_TTL, REFRESH_INTERVAL)}
         return GlueSettings.model_validate(others)
 
@@ -72,7 +72,7 @@ class GlueCatalog(HiveLikeCatalog):
 
     @property
     def only_formats(self) -> frozenset[str] | None:
-        """The table formats of the filter; a Hive table also has a file format, so those are added for `hive`."""
+        """The table formats of the filter; `hive` adds the file formats, which Hive tables have as well."""
         words = self.given.shown_formats
         if "all" in words:
             return None
@@ -80,7 +80,7 @@ class GlueCatalog(HiveLikeCatalog):
 
     @cached_property
     def glue(self) -> GlueClient:
-        """Raises ProviderUnavailable for a catalog without keys that the server's own identity is not for."""
+        """Raises ProviderUnavailable without keys if the server's own identity is not allowed for this Glue."""
         self.require_identity()
         return GlueClient(self.given)
 
@@ -100,7 +100,7 @@ class GlueCatalog(HiveLikeCatalog):
 
     @cached_property
     def io(self) -> FileIO:
-        """The storage, with Glue's region and the catalog's keys or role unless the storage properties give others."""
+        """FileIO with Glue's region and the catalog's keys or role, unless the storage properties override them."""
         given = self.given
         ours = {} if "client.region" in self.properties else {"s3.region": given.region}
         if self.properties.keys().isdisjoint(("s3.access-key-id", "client.access-key-id")):
@@ -113,7 +113,7 @@ class GlueCatalog(HiveLikeCatalog):
         return given | ({"s3.session-token": keys.token} if keys.token else {})
 
     def _role_for_storage(self) -> dict[str, str]:
-        """The server's identity takes on the role for the places that are named for it."""
+        """The role, which the server's identity assumes where it is allowed."""
         role = self.given.role
         if not role:
             return {}
@@ -134,7 +134,7 @@ class GlueCatalog(HiveLikeCatalog):
             raise Invalid(refused.message, kind="catalog") from None
 
     def system_names(self) -> list[str]:
-        """The account and region; without a known account, the keys or the server's identity, which imply one."""
+        """Account and region; without a known account, the keys or the server's identity, which imply one."""
         given = self.given
         if given.account:
             return [f"glue://{given.account}/{given.region}"]
@@ -144,7 +144,7 @@ class GlueCatalog(HiveLikeCatalog):
         return [f"glue://key-{key}/{given.region}/{given.glue_endpoint or ''}".rstrip("/")]
 
     def system(self) -> list[str]:
-        """`system_names`, and the account as STS gives it; a custom Glue endpoint has accounts that AWS's STS lacks."""
+        """`system_names`, plus the account from STS; AWS's STS does not know the accounts of a custom Glue endpoint."""
         names, given = self.system_names(), self.given
         if given.account or (given.keys and given.glue_endpoint and not given.sts_endpoint):
             return names
@@ -161,7 +161,7 @@ class GlueCatalog(HiveLikeCatalog):
         self.check_locations()
         try:
             self.glue.call("GetDatabases", MaxResults=1)
-        except ProviderUnavailable as failure:  # with a custom endpoint the region is not checked before the call
+        except ProviderUnavailable as failure:  # a custom endpoint's region is not checked before the call
             if wrong := wrong_region("glue", self.given.region):
                 failure.message += f" By the way, {wrong}"
             raise

@@ -1,4 +1,4 @@
-"""Calls to AWS Glue; its refusals and broken connections become our errors."""
+"""Calls to AWS Glue; its errors and connection failures become ours."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NOT_SENT = (
 
 
 class GlueClient:
-    """A client with a catalog's settings; cheap to make, since connections are shared."""
+    """A client with a catalog's settings; cheap to create, as connections are shared."""
 
     def __init__(self, given: GlueSettings) -> None:
         self._where = (given.region, given.glue_endpoint, given.keys, given.role)
@@ -68,9 +68,9 @@ class GlueClient:
         self._catalog = {"CatalogId": given.catalog_id} if given.catalog_id else {}
 
     def call(self, operation: str, place: Sequence[str] = (), /, **parameters: Any) -> dict[str, Any]:
-        """Make one call about the database, table or partition at `place`, its names from the database down.
+        """Make one call for the database, table or partition at `place`, its names from the database down.
 
-        Raises the errors of a provider's verbs; for a creation, NotFound is about the missing parent.
+        Raises the errors of a remote store's verbs; for a creation, NotFound names the missing parent.
         """
         self.credentials()
         if not operation.startswith("Get"):
@@ -81,7 +81,7 @@ class GlueClient:
         return answer
 
     def credentials(self) -> ReadOnlyCredentials:
-        """The current keys. Raises ProviderUnavailable if there are none; Glue was not called then."""
+        """The current keys. Raises ProviderUnavailable if there are none, without calling Glue."""
         with _answering("GetCredentials", ()):
             frozen: ReadOnlyCredentials = _client(*self._where)._get_credentials().get_frozen_credentials()
         return frozen
@@ -105,15 +105,15 @@ def _client(
 ) -> BaseClient:
     if service == "sts" and not endpoint and region not in regions(service):
         region = "us-east-1"
-    client = aws_client(service, region, endpoint, keys=keys, role=role, own_identity=not keys)  # `glue` asked whether
+    client = aws_client(service, region, endpoint, keys=keys, role=role, own_identity=not keys)  # `glue` checked it
     if client._get_credentials() is None:
-        raise aws.NoCredentialsError  # and look again next time
+        raise aws.NoCredentialsError  # not cached, so the next call checks again
     return client
 
 
 @contextmanager
 def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
-    """Turn botocore's exceptions into ours; AWS's own text is repeated only if it is about the request's content."""
+    """Translate botocore's exceptions to ours; AWS's own text is quoted only if it is about the request's content."""
     try:
         with places_returned():
             yield
@@ -126,7 +126,7 @@ def _answering(operation: str, place: Sequence[str]) -> Iterator[None]:
         raise _unavailable(message, retryable=False) from None
     except NOT_SENT as failure:
         raise _unavailable(f"AWS Glue cannot be reached ({type(failure).__name__}).") from None
-    except (ProviderBusy, ProviderTimeout) as cut:  # its answer is not read to the end
+    except (ProviderBusy, ProviderTimeout) as cut:  # the response was not read to the end
         raise cut if _is_read(operation) else OutcomeUnknown(cut.message, kind="catalog") from None
     except ResponseTooLarge as heavy:
         raise _lost(f"The answer of AWS Glue to {operation} {heavy}.", operation, retryable=False) from None
@@ -155,7 +155,7 @@ def _refused(refusal: aws.ClientError, operation: str, place: Sequence[str]) -> 
         return _unavailable(_bad_credentials(code, message), retryable=False)
     if code in DENIED:
         return _unavailable(_denied(asked, message), retryable=False)
-    if asked != operation:  # of STS, on the way to credentials
+    if asked != operation:  # an STS call for credentials
         return _unavailable(f"The role was not given: {asked} failed ({code}).", retryable=status >= 500)
     if status >= 500 or code in MAY_BE_DONE:
         return _lost(f"AWS Glue failed in {operation} ({code}).", operation)

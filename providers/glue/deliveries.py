@@ -1,4 +1,4 @@
-"""Glue's databases and tables as a harvest delivers them: its own entries, moments as `moment` writes them."""
+"""Glue's databases and tables from a harvest: Glue's own entries, with times as `moment` writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg tables in Glue: entries that point to metadata files, with columns as Iceberg's catalogs write them."""
+"""Iceberg tables in Glue: entries that point to metadata files, with columns as Iceberg's GlueCatalog writes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def described(entry: HiveTable, metadata: Json) -> HiveTable:
 
 
 def _columns(metadata: Json) -> Iterator[HiveColumn]:
-    """The columns of the current schema, then those of older schemas, each name once, as Glue folds them."""
+    """The columns of the current schema, then of older ones, without duplicates after Glue's case folding."""
     current = current_schema(metadata)
     seen: set[str] = set()
     for schema in (current, *(metadata.get("schemas") or ())):
@@ -59,9 +59,9 @@ def _word(value: bool) -> str:
 
 
 def of_current_schema(table: HiveTable) -> HiveTable:
-    """The table with the columns of its current schema alone, each name once.
+    """The table with only its current schema's columns, each name once.
 
-    Glue folds names, so that a column which changed its case has an entry of each schema under one name.
+    Glue folds case, so a column whose case changed has an entry per schema under one name.
     """
     columns: dict[str, HiveColumn] = {}
     for column in table.columns:
@@ -71,6 +71,6 @@ def of_current_schema(table: HiveTable) -> HiveTable:
 
 
 def shown_columns(table: HiveTable, native: list[Json]) -> list[Json]:
-    """The native columns of the table, nullable where they are optional in Iceberg."""
+    """The table's native columns, nullable if optional in Iceberg."""
     required = {column.name for column in table.columns if column.parameters.get(OPTIONAL) == "false"}
     return [column | {"nullable": column["name"] not in required} for column in native]

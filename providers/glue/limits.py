@@ -1,7 +1,7 @@
-"""What Glue takes, by its own description of its API: lengths, and which characters a text may have.
+"""Glue's limits on the length and characters of strings, from its API model.
 
-AWS checks these only when it is asked. An entry that is all there is of a table or schema is refused before; one that
-repeats a metadata file is made to fit.
+AWS checks these only during the call. We check entries that are a table's or schema's only definition beforehand, and
+trim those that merely repeat a metadata file.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from formats.hive.tables import HiveTable
 from metalake.errors import Invalid
 from providers.network.aws import description
 
-# Characters beyond U+FFFF, which the description has as Java's two halves.
+# Characters beyond U+FFFF, which the API model writes as Java surrogate pairs.
 HALVES, WHOLE = r"\uD800\uDC00-\uDBFF\uDFFF", r"\U00010000-\U0010FFFF"
-OURS = {  # Glue's words for what requests here call otherwise
+OURS = {  # Glue's field -> the name in our requests
     "StorageDescriptor": "",
     "Columns": "columns",
     "PartitionKeys": "partition columns",
@@ -30,7 +30,7 @@ OURS = {  # Glue's words for what requests here call otherwise
     "Description": "comment",
     "Parameters": "properties",
 }
-OTHERWISE = "ViewDefinition"  # written in another form than it is read
+OTHERWISE = "ViewDefinition"  # its write format differs from its read format
 
 
 @cache
@@ -44,7 +44,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def fault(name: str, text: str) -> str:
-    """Why Glue does not take a text of this shape, such as CommentString; empty if it does."""
+    """Why Glue rejects a string of this shape, such as CommentString; empty if it does not."""
     least, most = (_shape(name).metadata.get(end) for end in ("min", "max"))
     size = len(text) if _shape(name).metadata.get("pattern") else len(text.encode(errors="surrogatepass"))
     if most is not None and size > most:
@@ -55,14 +55,14 @@ def fault(name: str, text: str) -> str:
 
 
 def require_fit(name: str, given: Mapping[str, Any], kind: str) -> None:
-    """Raise Invalid, naming the place, if a text in a request's structure, such as TableInput, is none for Glue."""
+    """Raise Invalid, with its path, for a string in a request's structure, such as TableInput, that Glue rejects."""
     for place, shape, text in _texts(_shape(name), given, ""):
         if wrong := fault(shape, text):
             raise Invalid(f"{place}: {wrong}.", kind=kind)
 
 
 def _texts(shape: Any, given: Any, place: str) -> Iterator[tuple[str, str, str]]:
-    """Every text with its place and the name of its shape."""
+    """Every string as (path, shape, value)."""
     if isinstance(given, str) and shape.type_name == "string":
         yield place, shape.name, given
     elif isinstance(given, list) and shape.type_name == "list":
@@ -78,7 +78,7 @@ def _texts(shape: Any, given: Any, place: str) -> Iterator[tuple[str, str, str]]
 
 
 def fitting(entry: HiveTable) -> HiveTable:
-    """An entry that repeats a metadata file, without what Glue does not take; that file has all of it."""
+    """An entry that repeats a metadata file, without what Glue rejects; the file has all of it."""
     return replace(
         entry,
         comment=_fitting("DescriptionString", entry.comment),
@@ -96,12 +96,12 @@ def fitting(entry: HiveTable) -> HiveTable:
 
 
 def _fitting(name: str, text: str | None) -> str | None:
-    """The text with a space for each character that Glue does not take, cut to its most, which AWS counts in bytes."""
+    """The text with rejected characters replaced by spaces, cut to Glue's maximum, which AWS counts in bytes."""
     if not text or (not fault(name, text) and len(text) * 4 <= _shape(name).metadata["max"]):
         return text
     most, parts, start = _shape(name).metadata["max"], list[str](), 0
     text = text[:most]
-    while start < len(text):  # to the next character that it does not take
+    while start < len(text):  # up to the next rejected character
         match = _pattern(name).match(text, start)
         end = match.end() if match else start
         parts += [text[start:end], " " if end < len(text) else ""]

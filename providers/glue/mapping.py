@@ -1,4 +1,4 @@
-"""Translate Glue's databases and tables to definitions and back; a table's definition is the JSON of a HiveTable."""
+"""Convert Glue's databases and tables to definitions and back; a table's definition is a HiveTable's JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from formats.hive.tables import HiveColumn, HiveTable, SortColumn
 
 Json = dict[str, Any]
 
-# Fields of Glue about an entry, which are no part of the definition; the fields that `hive_table` reads follow.
+# Glue's fields that are not part of the definition; then those that `hive_table` reads.
 _ABOUT = {
     *("Name", "DatabaseName", "CatalogId", "CreateTime", "UpdateTime", "VersionId", "CreatedBy"),
     *("IsRegisteredWithLakeFormation", "Status"),
@@ -32,12 +32,12 @@ _READ_OF_STORAGE = {
 
 
 def moment(value: datetime | None) -> str:
-    """A time in UTC, the same on every machine: botocore answers in the local time zone."""
+    """A time in UTC, ISO 8601, the same on every machine: botocore returns the local time zone."""
     return value.astimezone(UTC).isoformat() if value else ""
 
 
 def hive_table(table: Mapping[str, Any]) -> HiveTable:
-    """A table from Glue's answer; fields that a HiveTable does not have go into its `rest` by Glue's names."""
+    """A table from Glue's response; fields that HiveTable lacks go into `rest` under Glue's names."""
     storage: Mapping[str, Any] = table.get("StorageDescriptor") or {}
     serde: Mapping[str, Any] = storage.get("SerdeInfo") or {}
     return HiveTable(
@@ -79,7 +79,7 @@ def _json(value: Any) -> Any:
 
 
 def table_input(table: HiveTable) -> Json:
-    """The table as input for Glue; `rest` may add fields that Glue answers but does not accept."""
+    """The table as Glue's TableInput; `rest` may add fields that Glue returns but does not accept."""
     storage = {
         "Columns": [_glue_column(column) for column in table.columns],
         "NumberOfBuckets": table.num_buckets,
@@ -120,7 +120,7 @@ def _glue_column(column: HiveColumn) -> Json:
 
 
 def database_definition(database: Mapping[str, Any]) -> Json:
-    """`comment`, `location` and `parameters` of a database, and Glue's other fields under `rest`."""
+    """`comment`, `location` and `parameters` of a database, with Glue's other fields under `rest`."""
     elsewhere = {"Name", "CreateTime", "CatalogId", "Description", "LocationUri", "Parameters"}
     return {
         "comment": database.get("Description"),
@@ -137,7 +137,7 @@ def database_input(name: str, definition: Mapping[str, Any]) -> Json:
 
 
 def merged(stored: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
-    """The stored entry with the difference between two inputs applied, and nothing else changed."""
+    """The stored entry patched with the diff of two inputs, everything else unchanged."""
     result = dict(stored)
     for name in before.keys() | after.keys():
         was, now = before.get(name), after.get(name)

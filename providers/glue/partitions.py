@@ -43,7 +43,7 @@ class GluePartitions(HiveLikePartitions):
         )
 
     def add(self, schema: Levels, table: str, definition: Json, by_owner: bool = False) -> Remote:
-        """Add a partition with the table's storage descriptor, by which its files are read."""
+        """Add a partition with the table's storage descriptor, which determines how its files are read."""
         entry = read_table(self.provider.glue, schema, table)
         resource_links.require_own(entry)
         name, descriptor = definition["name"], entry.get("StorageDescriptor") or {}

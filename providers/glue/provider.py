@@ -1,4 +1,4 @@
-"""glue: the AWS Glue Data Catalog, with tables of every format in it."""
+"""glue: the AWS Glue Data Catalog, with tables of all formats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Resource links: entries without a table of their own, which lead to one of another database or account.
+"""Resource links: entries that refer to a table in another database or account.
 
-AWS answers for a link with the properties of its target where the caller may read that, and a change of such an entry
-is one of the target: an entry with `TargetTable` is a link, whatever else it has.
+AWS returns a link with its target's properties if the caller may read these, and an update of such an entry updates the
+target: an entry with `TargetTable` is a link, whatever else it has.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from providers.glue.settings import GlueSettings
 from providers.network.identity import ADVICE, are_named
 from providers.remote_objects import Json
 
-LINK = "metalake.link"  # in the rest of a definition: why the link leads nowhere, empty for one that was followed
-TARGET = "resource-link"  # the property that shows where a link leads
+LINK = "metalake.link"  # in a definition's `rest`: why the link cannot be resolved, empty for a resolved one
+TARGET = "resource-link"  # the property that shows a link's target
 OF_THE_LINK = ("Name", "DatabaseName", "CatalogId", "CreateTime", "TargetTable")
 
 
@@ -32,9 +32,9 @@ def is_unread(entry: Mapping[str, Any]) -> bool:
 
 
 def followed(glue: GlueClient, entry: Json, given: GlueSettings, *, asks: bool = True) -> Json:
-    """The entry, or a link with all that its target says; a dead or forbidden one with the reason under LINK.
+    """The entry, or a link with its target's fields; a dead or forbidden one with the reason under LINK.
 
-    The target is read only if AWS did not answer with it; without `asks` such a link stays unread.
+    The target is read only if AWS did not include it; without `asks` such a link stays unread.
     """
     if not is_link(entry) or (is_unread(entry) and not asks):
         return entry
@@ -60,7 +60,7 @@ def _target(glue: GlueClient, to: Mapping[str, str]) -> Json:
 
 
 def _require_reach(entry: Json, given: GlueSettings) -> None:
-    """Raise Invalid for a target that is not named in full, in another region, or not for the server's identity."""
+    """Raise Invalid for a target with an incomplete name, in another region, or not allowed for the server's identity."""
     to = entry["TargetTable"]
     if not all(to.get(name) for name in ("CatalogId", "DatabaseName", "Name")):
         raise Invalid("It does not name an account, a database and a table.")
@@ -72,9 +72,9 @@ def _require_reach(entry: Json, given: GlueSettings) -> None:
 
 
 def target_of(definition: Json) -> str | None:
-    """Where a link to a table or database leads, as `account.database.table`; None for what is no link.
+    """The target of a table or database link as `account.database.table`; None if it is no link.
 
-    Empty for a link to a table that is not read yet, of which only the name is known.
+    Empty for an unread link to a table, of which only the name is known.
     """
     rest = definition.get("rest") or {}
     if not definition:
@@ -85,18 +85,18 @@ def target_of(definition: Json) -> str | None:
 
 
 def dead(definition: Json) -> str:
-    """Why a link leads nowhere, a sentence or two; empty for a table and for a link that was followed."""
+    """Why a link cannot be resolved, in a sentence or two; empty for a table and for a resolved link."""
     return str(definition.get("rest", {}).get(LINK) or "")
 
 
 def require_own(entry: Json, advice: str = "it is changed there") -> None:
-    """Raise Unsupported for the entry of a link, which is only read here."""
+    """Raise Unsupported for a link's entry, which is read-only here."""
     if is_link(entry):
         raise Unsupported(f"This is a resource link to {_name(entry['TargetTable'])}: {advice}.", kind=Kind.TABLE)
 
 
 def require_none(definition: Json) -> None:
-    """As `require_own`, for a definition."""
+    """`require_own` for a definition."""
     if (target := target_of(definition)) is not None:
         require_own({"TargetTable": {"Name": target}})
 

@@ -1,4 +1,4 @@
-"""Glue's answers as Remotes, checks that an object is still the same, and how a table's entry is read and changed."""
+"""Glue's responses as Remotes, checks that an object is still the same, and reading and updating a table's entry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def database_of(database: Mapping[str, Any]) -> Remote:
 
 
 def table_of(table: Mapping[str, Any]) -> Remote:
-    """A table or view; of a resource link that is not followed only the name, without a version."""
+    """A table or view; for an unread resource link only the name, without a version."""
     is_link = resource_links.is_link(table)
     if resource_links.is_unread(table):
         return Remote(table["Name"], {}, moment(table.get("CreateTime")), "", Kind.TABLE)
@@ -56,7 +56,7 @@ def partition_of(of: HiveTable, partition: Mapping[str, Any]) -> Remote:
 
 
 def require_same(remote: Remote, identity: str) -> None:
-    """Raise NotFound if another object has the name by now."""
+    """Raise NotFound if another object has the name now."""
     if identity and remote.identity and remote.identity != identity:
         raise NotFound(f"{remote.kind.capitalize()} {remote.name} was made anew in AWS Glue.", kind=remote.kind)
 
@@ -66,7 +66,7 @@ def changed(schema: Levels, table: str) -> Conflict:
 
 
 def after_write(read: Callable[[], Remote]) -> Remote:
-    """Read back the object after a write. Raises OutcomeUnknown if that fails, since the write was made."""
+    """Read back the object after a write. Raises OutcomeUnknown if that fails, as the write succeeded."""
     try:
         return read()
     except ProviderUnavailable as failure:
@@ -75,7 +75,7 @@ def after_write(read: Callable[[], Remote]) -> Remote:
 
 def writable(glue: GlueClient, fields: Mapping[str, Any], shape: str) -> dict[str, Any]:
     """The fields that a request's structure accepts."""
-    accepted = glue.writable(shape) - {"ViewDefinition"}  # written in another form than it is read
+    accepted = glue.writable(shape) - {"ViewDefinition"}  # its write format differs from its read format
     return {name: value for name, value in fields.items() if name in accepted}
 
 
@@ -85,7 +85,7 @@ def read_table(glue: GlueClient, schema: Levels, table: str) -> dict[str, Any]:
 
 
 def update(glue: GlueClient, schema: Levels, entry: dict[str, Any], wanted: HiveTable) -> Remote:
-    """Change in the entry only what differs from `wanted`. Raises Conflict if the table changes meanwhile."""
+    """Change only what differs between the entry and `wanted`. Raises Conflict on a concurrent change."""
     name = entry["Name"]
     before, after = table_input(hive_table(entry)), table_input(replace(wanted, name=name))
     glue.call(

@@ -20,7 +20,7 @@ ENDPOINTS = ("aws-glue-endpoint", "aws-sts-endpoint")
 
 
 class GlueSettings(PlacedSettings, ExternalSettings):
-    """Settings in which a blank value counts as missing, except for seconds, which all catalogs read the same way."""
+    """Settings in which blank counts as missing, except for seconds, which all catalogs parse alike."""
 
     model_config = ConfigDict(populate_by_name=False)
 
@@ -89,7 +89,7 @@ class GlueSettings(PlacedSettings, ExternalSettings):
 
     @property
     def account(self) -> str | None:
-        """The owner of the Glue catalog as far as the settings say: its id, or the role's account; None if unknown."""
+        """The Glue catalog's owner according to the settings: its id, or the role's account; None if unknown."""
         return self.catalog_id or (self.role_arn.split(":")[4] if self.role_arn else None)
 
     @property
@@ -98,13 +98,13 @@ class GlueSettings(PlacedSettings, ExternalSettings):
 
 
 def read_shown_formats(table_type_filter: str | None, table_format_filter: str | None) -> frozenset[str]:
-    """The words of the first filter that is not blank. Raises Invalid for an unknown word."""
+    """The formats in the first filter that is not blank. Raises Invalid for an unknown one."""
     text = next((each for each in (table_type_filter, table_format_filter) if each and each.strip()), "")
     return read_filter(text, "Property 'table-type-filter'")
 
 
 def check_settings(given: GlueSettings) -> None:
-    """Raise Invalid for contradictions and for values that AWS would refuse; no host is looked up."""
+    """Raise Invalid for contradictions and values that AWS would reject, without a DNS lookup."""
     with at("Property 'aws-region'"):
         check_region("glue", given.region, given.glue_endpoint)
     if given.catalog_id and not CATALOG_ID.fullmatch(given.catalog_id):

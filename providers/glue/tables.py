@@ -44,7 +44,7 @@ class GlueTables(HiveLikeTables):
         except NotFound:
             if "TargetDatabase" not in self.provider.schemas.load(schema).definition["rest"]:
                 raise
-            return Page([], None)  # a resource link, whose tables are listed where it leads
+            return Page([], None)  # a resource link, whose tables are listed in its target
         entries = [self._followed(each, asks=False) for each in answer["TableList"]]
         return Page([table_of(each) for each in entries], answer.get("NextToken"))
 
@@ -103,14 +103,14 @@ class GlueTables(HiveLikeTables):
         by_owner: bool = False,
         version: str | None = None,
     ) -> None:
-        """Delete the entry; the files always stay. With `version`, raises Conflict if the table has changed."""
-        there = table_of(read_table(self.provider.glue, schema, table))  # of a link without its target
+        """Delete the entry, never the files. With `version`, raises Conflict if the table has changed."""
+        there = table_of(read_table(self.provider.glue, schema, table))  # links without their target
         require_same(there, identity)
         if version is not None and there.version != version:
             raise changed(schema, table)
         self.provider.glue.call("DeleteTable", [*schema, table], DatabaseName=schema[0], Name=table)
 
-    # What they mean
+    # Definitions
 
     def require_fit(self, table: HiveTable) -> None:
         require_fit("TableInput", table_input(table), Kind.VIEW if table.is_view else Kind.TABLE)
@@ -120,7 +120,7 @@ class GlueTables(HiveLikeTables):
         return self.provider.given.default_table_format
 
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
-        """The properties of a new table, always with a location, since Glue does not choose one."""
+        """A new table's properties, always with a location, since Glue has no default."""
         place = self.provider.places.place_of(schema, asked.name, asked.properties.get("location"))
         return {"table-type": EXTERNAL_TABLE} | asked.properties | {"location": place}
 
@@ -132,7 +132,7 @@ class GlueTables(HiveLikeTables):
         return [] if resource_links.LINK in definition["rest"] else super().named_places(definition, plan)
 
     def show(self, definition: Json) -> Json:
-        """Raises Unsupported for a resource link that leads nowhere."""
+        """Raises Unsupported for a dead resource link."""
         if why := resource_links.dead(definition):
             raise Unsupported(why, kind=Kind.TABLE)
         shown, target = self._shown(definition), resource_links.target_of(definition)
@@ -151,7 +151,7 @@ class GlueTables(HiveLikeTables):
         return "all" not in self.provider.given.shown_formats
 
     def shows(self, table: Remote) -> bool:
-        """Also a resource link whose target is not known yet, or leads nowhere."""
+        """Also True for a resource link that is unread or dead."""
         if not self.hides_some or not (table.formats or table.definition) or resource_links.dead(table.definition):
             return True
         return passes(self.provider.given.shown_formats, formats_of_remote(table))
@@ -159,7 +159,7 @@ class GlueTables(HiveLikeTables):
     def renaming(
         self, schema: Levels, to_schema: Levels, to_table: str, table: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
-        """Make a second entry for the same metadata file, then drop the first, unless it was changed meanwhile."""
+        """Create a second entry for the same metadata file, then drop the first unless it has changed."""
         resource_links.require_none(table.definition)
         if self.pointed.location(table.definition) is None:
             raise Unsupported(

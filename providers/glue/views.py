@@ -1,4 +1,4 @@
-"""Glue's views; those of several dialects, which it has beside those in Hive's forms, are read as any other."""
+"""Glue's views; its multi-dialect views are read like those in Hive's forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GlueViews(HiveLikeViews):
     provider: GlueCatalog
 
     def list(self, schema: Levels, page: str | None = None) -> Page:
-        """A page of Glue's entries without the tables, so that it may be empty before the last one."""
+        """A page of Glue's entries without the tables; may be empty before the last page."""
         entries = self.provider.tables.list(schema, page)
         return Page([entry for entry in entries.items if entry.kind == Kind.VIEW], entries.next)
 
@@ -57,7 +57,7 @@ class GlueViews(HiveLikeViews):
     def renaming(
         self, schema: Levels, to_schema: Levels, to_view: str, view: Remote, marker: str
     ) -> Sequence[tuple[str, Json]]:
-        """Make a second entry, then drop the first, unless it was changed meanwhile."""
+        """Create a second entry, then drop the first unless it has changed."""
         if view.definition["rest"].get(VIEW_DEFINITION):
             raise Unsupported(
                 "AWS Glue cannot rename a view, and one of several dialects is made by Lake Formation alone.",

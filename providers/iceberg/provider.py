@@ -1,4 +1,4 @@
-"""lakehouse-iceberg: managed Iceberg tables, with their metadata files in the catalog's warehouse."""
+"""lakehouse-iceberg: managed Iceberg tables with metadata files in the catalog's warehouse."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from providers.metadata_files import MetadataFiles
 from providers.network.storage import parse_storage
 from providers.places import Placed, PlacedSettings, own_warehouse
 
-# Properties by which other servers and engines name the catalog that has the tables.
+# Properties with which other servers and engines select the backing catalog.
 _OF = r"(?:gravitino[.]bypass[.])?(?:iceberg[.])?"
 BACKEND = re.compile(rf"{_OF}catalog[-_.]?(?:backend|impl)", re.IGNORECASE)
-TYPE = re.compile(rf"{_OF}(?:catalog[-_.]?)?type", re.IGNORECASE)  # free for other words than those of Iceberg
+TYPE = re.compile(rf"{_OF}(?:catalog[-_.]?)?type", re.IGNORECASE)  # may have values other than Iceberg's
 TYPES = frozenset({"hive", "hive_metastore", "glue", "rest", "jdbc", "hadoop", "nessie", "dynamodb", "snowflake"})
 INSTEAD = {
     "hive": "Iceberg tables in a Hive Metastore are in catalogs of the provider 'hive'.",
@@ -78,6 +78,6 @@ class IcebergProvider(Placed):
         return bool(parse_storage(self.properties)) or not all(map(locations.is_local, self.allowed))
 
     def test_connection(self) -> None:
-        """Check that the warehouse can be reached; nothing is written."""
+        """Check that the warehouse is reachable; writes nothing."""
         self.check_locations()
         storage.require_reachable(self.io, self.warehouse)

@@ -1,1 +1,1 @@
-"""All connections from this server to remote systems are opened here (docs/decisions/reaching-out.md)."""
+"""Opens all of this server's connections to remote systems (docs/decisions/reaching-out.md)."""

@@ -1,4 +1,4 @@
-"""Which hosts and addresses the server may connect to: public ones, and those that METALAKE_REMOTE_ALLOW names."""
+"""Which hosts and addresses the server may connect to: public ones, and those in METALAKE_REMOTE_ALLOW."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Network = IPv4Network | IPv6Network
 PUBLIC = "public"
 METADATA = "cloud metadata"
 
-# Where clouds give a machine its identity and keys. The addresses in fd00::/8 were published by AWS, Google, Oracle,
-# Scaleway, Akamai and Alibaba, in this order; 168.63.129.16 is Azure's, although it looks public.
+# The instance metadata services of clouds, which serve a machine's credentials. The addresses in fd00::/8 were published
+# by AWS, Google, Oracle, Scaleway, Akamai and Alibaba, in this order; 168.63.129.16 is Azure's, though it looks public.
 METADATA_NETWORKS = [
     ip_network(text)
     for text in (
@@ -31,7 +31,7 @@ METADATA_NAMES = frozenset({
     "metadata.packet.net", "metadata.platformequinix.com", "rancher-metadata",
 })  # fmt: skip
 
-# IANA's registries of special-purpose addresses; the ipaddress module's idea of them differs between patch releases.
+# IANA's special-purpose address registries; the ipaddress module's version differs between patch releases.
 SPECIAL = {
     ip_network(text): kind
     for kind, texts in {
@@ -57,11 +57,11 @@ ENTRY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?")
 
 
 def parse_host(written: str) -> str:
-    """The host to connect to: a lower-case name, or an address in its usual spelling, without brackets.
+    """The host to connect to: a lower-case name, or an address in canonical form, without brackets.
 
     Raises Invalid for text that another parser may read as a different host.
     """
-    if not written.isascii():  # before it is lower-cased: the Kelvin sign becomes a k
+    if not written.isascii():  # before lower-casing: the Kelvin sign becomes a k
         raise _invalid("the host is not ASCII; write its xn-- form")
     host = written.lower()
     if host.startswith("["):
@@ -73,7 +73,7 @@ def parse_host(written: str) -> str:
     if len(host) > 253 or not all(LABEL.fullmatch(label) for label in labels):
         raise _invalid("the host is not a host name")
     if NUMBER.fullmatch(labels[-1]):
-        # The C library would read these as addresses: 127.1, 0x7f000001, 0177.0.0.1, 2130706433.
+        # The C library parses these as addresses: 127.1, 0x7f000001, 0177.0.0.1, 2130706433.
         try:
             return str(IPv4Address(host))
         except ValueError:
@@ -92,7 +92,7 @@ def _in_brackets(host: str) -> str:
 
 
 def literal(host: str) -> Address | None:
-    """The address if a parsed host is one, or None for a name."""
+    """A parsed host as an address; None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -100,7 +100,7 @@ def literal(host: str) -> Address | None:
 
 
 def reached(address: Address) -> list[Address]:
-    """The addresses that a connection reaches: the address itself, or the IPv4 address embedded in it."""
+    """The addresses that a connection reaches: this one, or the IPv4 address embedded in it."""
     if isinstance(address, IPv4Address):
         return [address]
     if address.ipv4_mapped:
@@ -142,7 +142,7 @@ def _low(address: IPv6Address) -> IPv4Address:
 
 @dataclass(frozen=True)
 class Allowed:
-    """One entry of METALAKE_REMOTE_ALLOW: a name, a `*.suffix` or a network, and perhaps one port."""
+    """One entry of METALAKE_REMOTE_ALLOW: a name, a `*.suffix` or a network, with an optional port."""
 
     name: str
     network: Network | None
@@ -158,7 +158,7 @@ class Allowed:
 
 @lru_cache(maxsize=16)
 def parse_allowed(entries: tuple[str, ...]) -> tuple[Allowed, ...]:
-    """The entries of METALAKE_REMOTE_ALLOW. Raises Invalid, naming the malformed entry."""
+    """Parse METALAKE_REMOTE_ALLOW. Raises Invalid, naming the malformed entry."""
     return tuple(_entry(entry.strip()) for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""The files of Google's and Azure's storages and of HDFS, by PyArrow, whose clients of these follow no redirects."""
+"""Files in GCS, Azure storage and HDFS, through PyArrow, whose clients for these follow no redirects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metalake.errors import ProviderUnavailable
 from providers.network.identity import ADVICE
 
 RETRIED = timedelta(seconds=30)  # instead of a quarter of an hour
-NEVER = 4_102_444_800_000  # milliseconds, the year 2100: a token whose end is not given
+NEVER = 4_102_444_800_000  # milliseconds, the year 2100: for a token without an expiry
 AZURE_KEYS = (
     ("adls.account-key",),
     ("adls.sas-token",),
@@ -22,7 +22,7 @@ AZURE_KEYS = (
 
 
 class ArrowFiles(PyArrowFileIO):
-    """pyiceberg's FileIO that falls back on the server's own identity only where it is told to."""
+    """pyiceberg's FileIO, which falls back to the server's own identity only if `is_own`."""
 
     def __init__(self, settings: Mapping[str, str], scheme: str, is_own: bool) -> None:
         super().__init__(dict(settings))
@@ -63,4 +63,4 @@ def _holds_a_file(storage: FileSystem, folder: str) -> bool:
     try:
         return any(_holds_a_file(storage, entry.path) for entry in entries)
     except OSError:
-        return True  # what cannot be looked at is not known to be empty
+        return True  # an unreadable folder may not be empty

@@ -1,4 +1,4 @@
-"""Clients of AWS services that connect only to checked addresses."""
+"""AWS clients that connect only to checked addresses."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from providers.network.response_budget import PART, ResponseBudget, ResponseTooL
 
 SCHEMES = ("https", "http")
 CHUNK = 64 * 2**10
-BEGINNINGS = (b"{", b"[", b"<", b"=")  # of the parts of JSON, and of XML's elements and attributes
-# Connections that stay open for the next call, and small requests that do not wait for more to send.
+BEGINNINGS = (b"{", b"[", b"<", b"=")  # of the parts of JSON, and of XML elements and attributes
+# Keep-alive connections, without Nagle's delay for small requests.
 SENDING: dict[str, Any] = {"max_pool_connections": 16, "socket_options": [(IPPROTO_TCP, TCP_NODELAY, 1)]}
 REGION = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
@@ -50,7 +50,7 @@ EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 
 @dataclass(frozen=True)
 class Keys:
-    """Static keys; with a session token they are temporary keys."""
+    """Static keys, or temporary ones if there is a session token."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -68,7 +68,7 @@ class Role:
 
 
 def check_region(service: str, region: str, endpoint: str | None = None) -> None:
-    """Raise Invalid, with near misses, unless AWS offers the service there; a custom endpoint may use any name."""
+    """Raise Invalid, with near misses, for a region without the service; a custom endpoint may use any name."""
     if endpoint:
         if not REGION.fullmatch(region):
             raise Invalid(f"{region!r:.80} is not a region's name.", kind="catalog")
@@ -77,7 +77,7 @@ def check_region(service: str, region: str, endpoint: str | None = None) -> None
 
 
 def wrong_region(service: str, region: str) -> str:
-    """Why the region is wrong, with near misses; empty if AWS offers the service there."""
+    """Why the region is wrong, with near misses; empty if it has the service."""
     if region in regions(service):
         return ""
     near = get_close_matches(region.lower(), sorted(regions(service)), n=3, cutoff=0.6)
@@ -86,7 +86,7 @@ def wrong_region(service: str, region: str) -> str:
 
 
 def check_role(role: Role) -> None:
-    """Raise Invalid for a role that AWS would refuse, and for an STS endpoint that the server does not connect to."""
+    """Raise Invalid for a role that AWS would reject, or an STS endpoint that the server must not connect to."""
     if not ROLE.fullmatch(role.arn):
         raise Invalid(
             f"{role.arn!r:.80} is no role's ARN, such as arn:aws:iam::123456789012:role/reader.", kind="catalog"
@@ -101,7 +101,7 @@ def check_role(role: Role) -> None:
 
 @lru_cache(maxsize=16)
 def regions(service: str) -> frozenset[str]:
-    """The regions of all AWS partitions where a service is offered, as far as this botocore knows."""
+    """The regions of all AWS partitions with a service, according to this botocore version."""
     session = _session()
     return frozenset(
         region
@@ -123,13 +123,13 @@ def aws_client(
     attempts: int = 1,
     bucket_in_host: bool = False,
 ) -> BaseClient:
-    """A client that makes each call once, unless told otherwise: no redirects or proxies; the times are seconds.
+    """A client without redirects, proxies or, by default, retries; timeouts are in seconds.
 
     Raises Invalid for an unknown region or a malformed endpoint. Its calls raise botocore's exceptions, but Invalid for
-    an address that the server does not connect to, ProviderUnavailable if no connection was made, ProviderTimeout if
-    the answer was not whole in time, ResponseTooLarge, and ProviderBusy instead of a heavy answer. Without keys it is
-    anonymous, or has with `own_identity` what botocore's default chain finds, which may call this machine's metadata
-    service. Reuse the client: it is safe to share between threads, and making one takes longer than a call.
+    an address that the server must not connect to, ProviderUnavailable if no connection was made, ProviderTimeout for
+    an incomplete response, ResponseTooLarge, and ProviderBusy instead of a large response. Without keys it is anonymous
+    or, with `own_identity`, uses botocore's default chain, which may call this machine's metadata service. Reuse the
+    client: it is thread-safe, and creating one takes longer than a call.
     """
     check_region(service, region, endpoint)
     if endpoint:
@@ -153,7 +153,7 @@ def aws_client(
 
 
 def _ask_no_other_region(context: dict[str, Any], **_: object) -> None:
-    """Take a redirect for the answer: S3's client would ask again where the bucket is, without end if redirected."""
+    """Do not follow redirects: S3's client would look up the bucket's region again, in an endless loop if redirected."""
     context.get("s3_redirect", {})["redirected"] = True
 
 
@@ -165,7 +165,7 @@ class Timeouts(NamedTuple):
 
 
 def _sts_client(region: str, role: Role, keys: Keys | None, own_identity: bool, timeouts: Timeouts) -> BaseClient:
-    """The client that gets a role's keys: in the service's region, or in us-east-1 if STS is not offered there."""
+    """The client that gets a role's keys: in the service's region, or in us-east-1 if that has no STS."""
     sts_region = region if region in regions("sts") else "us-east-1"
     return aws_client(
         "sts",
@@ -186,15 +186,15 @@ def _config(endpoint: str | None, timeouts: Timeouts, attempts: int, bucket_in_h
         proxies={},
         ignore_configured_endpoint_urls=True,
         inject_host_prefix=not endpoint,
-        # A bucket in the host name would be a host that nobody named.
+        # With virtual addressing the bucket would become part of a host that is not configured.
         s3={"addressing_style": "virtual" if bucket_in_host else "path"} if endpoint else None,
-        request_checksum_calculation="when_required",  # storages beside AWS's do not know the newer ones
+        request_checksum_calculation="when_required",  # storages other than AWS's lack the newer checksums
         response_checksum_validation="when_required",
     )
 
 
 class CheckedSession(URLLib3Session):
-    """Sends the requests of a client: botocore's own sender on checked connections."""
+    """botocore's HTTP session, on checked connections."""
 
     def __init__(self, *, trusted: bool, **options: Any) -> None:
         super().__init__(**options)
@@ -206,7 +206,7 @@ class CheckedSession(URLLib3Session):
         return context
 
     def answer(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
-        """What the client's retries take for final: an answer, and what is not one of botocore's exceptions."""
+        """Send a request. Raises botocore's exceptions, which the client retries, and ours, which it does not."""
         require_time()
         began = monotonic()
         try:
@@ -223,7 +223,7 @@ class CheckedSession(URLLib3Session):
 
 
 class _Checked:
-    """A mixin for urllib3's connections to checked addresses; TLS still verifies the requested host name."""
+    """A mixin that connects urllib3 to checked addresses; TLS still verifies the requested host name."""
 
     trusted = False
     _dns_host: str
@@ -233,7 +233,7 @@ class _Checked:
     sock: timed_sockets.TimedSocket | timed_sockets.TimedTLSSocket | None
 
     def request(self, *given: Any, **named: Any) -> None:
-        if self.sock is not None:  # else one is made now
+        if self.sock is not None:  # else `request` connects
             self.sock.until = monotonic() + timed_sockets.ANSWER_SECONDS
         super().request(*given, **named)  # type: ignore[misc]
 
@@ -258,7 +258,7 @@ class _TrustedHTTPS(_CheckedHTTPS):
 
 
 class _Bounded:
-    """A mixin for urllib3's pools that follows no redirects, and weighs what is answered."""
+    """A mixin for urllib3's pools that follows no redirects and limits the response size."""
 
     host: str
     port: int
@@ -293,7 +293,7 @@ TRUSTED_POOLS = {"https": _TrustedPool}
 
 
 class _AssumedRole:
-    """A botocore credential provider that gets keys from STS when they are needed, and new ones before they expire."""
+    """A botocore credential provider that gets keys from STS on demand and renews them before they expire."""
 
     METHOD = CANONICAL_NAME = "assumed-role"
 
@@ -322,16 +322,16 @@ def _loader() -> Any:
 
 
 def description(service: str) -> Any:
-    """The service's API as botocore describes it."""
+    """botocore's model of the service's API."""
     return _loader().load_service_model(service, "service-2")
 
 
 def _session() -> Session:
     session = Session()
-    session.register_component("data_loader", _loader())  # reading the services' descriptions takes longest
+    session.register_component("data_loader", _loader())  # reading the service models takes longest
     return session
 
 
 def _trust(session: Session) -> bool | str:
-    """The certificate authorities that botocore itself would use: an operator may have private ones."""
+    """The certificate authorities that botocore would use: an operator may have private ones."""
     return session.get_config_variable("ca_bundle") or True

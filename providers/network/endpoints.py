@@ -1,9 +1,8 @@
-"""Endpoints of remote systems: checked when they are registered, and again for each connection.
+"""Endpoints of remote systems: checked when registered, and again for each connection.
 
-A registration is checked in two steps, so that only callers who may register make the server look a name up:
-`parse_endpoint` checks the URL's text, `check_endpoint` also looks the host up. The result is not remembered: each
-connection looks its host up once, checks every address and connects to one of those, so that a name that leads to
-another address by then is checked again.
+Registration checks have two steps, so that only callers who may register trigger a DNS lookup: `parse_endpoint` checks
+the URL's text, `check_endpoint` also looks the host up. The result is not cached: each connection looks its host up
+once, checks all addresses and connects to one of them, which prevents DNS rebinding.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """One spelling of it, the port always said."""
+        """The canonical URL, always with the port."""
         return f"{self.scheme}://{self.host}:{self.port}"
 
 
@@ -60,10 +59,10 @@ class UnknownHost(ProviderUnavailable):
 
 
 def check_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
-    """The endpoint of a URL to be registered, after looking its host up.
+    """The endpoint of a URL to be registered, after a DNS lookup.
 
-    Raises Invalid for a malformed URL, an unknown host and an address that this server does not connect to;
-    ProviderUnavailable while names cannot be looked up. Messages never repeat what may be a credential.
+    Raises Invalid for a malformed URL, an unknown host and an address that this server must not connect to;
+    ProviderUnavailable if DNS fails. Messages never repeat possible credentials.
     """
     endpoint = parse_endpoint(url, schemes)
     try:
@@ -74,7 +73,7 @@ def check_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
 
 
 def parse_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
-    """The endpoint of a URL, without looking its host up. Raises Invalid, also for an address that is not allowed."""
+    """The endpoint of a URL, without a DNS lookup. Raises Invalid, also for a literal address that is not allowed."""
     endpoint = read_endpoint(url, schemes)
     if literal(endpoint.host) or endpoint.host in METADATA_NAMES:
         resolve(endpoint.host, endpoint.port)
@@ -106,10 +105,9 @@ def read_endpoint(url: str, schemes: Collection[str]) -> Endpoint:
 
 
 def resolve(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: bool = False) -> list[Address]:
-    """Every address of a host, all of them allowed; those of `trusted` hosts may be private, as AWS's are in a VPC.
+    """All addresses of a host, each allowed; those of `trusted` hosts may be private, as AWS's are in a VPC.
 
-    Raises Invalid if any address is one that this server does not connect to, UnknownHost, or ProviderUnavailable
-    while names cannot be looked up.
+    Raises Invalid if this server must not connect to any one of them, UnknownHost, or ProviderUnavailable if DNS fails.
     """
     if host in METADATA_NAMES:
         raise _refused(host, METADATA)
@@ -123,17 +121,17 @@ def resolve(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: 
 
 
 def listener_names(host: str, port: int) -> list[str]:
-    """Every `host:port` of a listener that can be determined: its name and its addresses.
+    """The known `host:port` names of a listener: its host name and its addresses.
 
-    All addresses of this machine count as one name. A system with several addresses, or behind other machines, may
-    have names that are not among these. Raises what `resolve` raises.
+    All addresses of this machine count as one name. A system with several addresses, or behind a proxy, may have more
+    names. Raises the errors of `resolve`.
     """
     names = {_one_spelling(address) for address in resolve(host, port)}
     return sorted(f"{each}:{port}" for each in {listener_name(host), *names})
 
 
 def listener_name(host: str) -> str:
-    """One spelling of a host, without looking it up; any address of this machine is THIS_MACHINE."""
+    """The canonical name of a host, without a DNS lookup; any address of this machine is THIS_MACHINE."""
     address = literal(host)
     return _one_spelling(address) if address else host
 
@@ -143,7 +141,7 @@ def _one_spelling(address: Address) -> str:
 
 
 def _is_here(address: Address) -> bool:
-    """Whether an address is this machine's: a connection to it would come from the same address. Sends nothing."""
+    """Whether an address is this machine's: a connection to it would have it as the source. Sends nothing."""
     plain = reached(address)[0]
     if kind_of(address) in ("loopback", "unspecified"):
         return True
@@ -156,9 +154,9 @@ def _is_here(address: Address) -> bool:
 
 
 def connect(host: str, port: int, *, seconds: float = CONNECT_SECONDS, trusted: bool = False) -> socket.socket:
-    """A connected socket with a time limit of `seconds` for each later operation; the caller adds TLS.
+    """A connected socket with a timeout of `seconds` for each later operation; the caller adds TLS.
 
-    Raises what `resolve` raises, and ProviderUnavailable if no address accepts a connection; nothing was sent then.
+    Raises the errors of `resolve`, and ProviderUnavailable if no address accepts a connection; nothing was sent then.
     """
     deadline = monotonic() + seconds
     addresses = resolve(host, port, seconds=seconds, trusted=trusted)
@@ -185,7 +183,7 @@ def _connected(address: Address, port: int, connect_seconds: float, seconds: flo
 
 
 def _look_up(host: str, port: int, seconds: float) -> list[Address]:
-    # getaddrinfo has no time limit of its own, and whoever registers an endpoint may own a name server that is slow.
+    # getaddrinfo has no timeout, and the user who registers an endpoint may control a slow name server.
     answer: Future[list[Address]] = Future()
 
     def look() -> None:

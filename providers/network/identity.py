@@ -1,7 +1,8 @@
-"""Where the server's own cloud identity is used: in its warehouse, and for what METALAKE_OWN_IDENTITY names.
+"""Where the server uses its ambient credentials: in its warehouse, and for the entries of METALAKE_OWN_IDENTITY.
 
-Whoever may create a catalog names buckets, roles and hosts; with the server's keys he would read there what is the
-operator's, or have his own host hear them. All else has keys of its own or is asked anonymously.
+Users who may create catalogs choose buckets, roles and hosts; with the server's credentials they could read the
+operator's data there, or capture the credentials on their own host. Elsewhere access is by the catalog's keys or
+anonymous.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ GLUE = re.compile(r"glue://(server|[0-9]{12}[A-Za-z0-9:_./-]{0,241})/[a-z0-9-]{1
 EVERYWHERE = re.compile(r"(s3|oss|gs|abfss|hdfs|viewfs)://\*")
 ENTRY = re.compile(r"(https?://[^/]+)/*(.*)", re.IGNORECASE)
 AZURE = re.compile(r"abfss://([^/@]+)@([a-z0-9]+)\.dfs\.core\.windows\.net(/.*)?")
-# The schemes of places, and the properties that lead their clients to a host that the catalog's owner chose.
+# Location scheme -> the properties with which a catalog's owner points its client to another host.
 SYSTEMS = {
     "s3": ("s3.endpoint",),
     "oss": ("s3.endpoint",),
@@ -40,25 +41,25 @@ ADVICE = (
 
 @lru_cache(maxsize=16)
 def parse_identity(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """The entries of METALAKE_OWN_IDENTITY as they are compared. Raises Invalid, naming a malformed one."""
+    """Parse METALAKE_OWN_IDENTITY into canonical entries. Raises Invalid, naming a malformed one."""
     return tuple(_entry(entry.strip()) for entry in entries)
 
 
 def are_named(uses: Iterable[str]) -> bool:
-    """Whether all are entries: `glue://account/region`, the ARN of a role, the URL of an endpoint."""
+    """Whether all are entries of METALAKE_OWN_IDENTITY: `glue://account/region`, a role's ARN, an endpoint's URL."""
     return set(parse_identity(settings.METALAKE_OWN_IDENTITY)).issuperset(uses)
 
 
 def own_places(properties: Mapping[str, str], chosen: Iterable[tuple[str, Endpoint]], catalog_id: int) -> list[str]:
-    """The places of a catalog where the server's identity stands in for keys: locations, or all of a system as `s3://*`.
+    """Where a catalog without keys uses the server's own identity: locations, or a whole system as `s3://*`.
 
-    `chosen` are the endpoints that the properties name, each with its property. They and a role must be named as well.
+    `chosen` are the endpoints in the properties, each with its property. They and a role must be entries as well.
     """
     entries = list(parse_identity(settings.METALAKE_OWN_IDENTITY))
     if settings.METALAKE_WAREHOUSE:
         entries.append(canonical(f"{settings.METALAKE_WAREHOUSE}/{catalog_id}"))
     urls = {key: endpoint.url for key, endpoint in chosen}
-    if "hdfs.host" in urls:  # where a location without a host is
+    if "hdfs.host" in urls:  # the host of locations without one
         entries = [entry for entry in entries if not entry.startswith(("hdfs:///", "viewfs:///"))]
     places: list[str] = []
     for scheme, keys in SYSTEMS.items():
@@ -74,13 +75,13 @@ def own_places(properties: Mapping[str, str], chosen: Iterable[tuple[str, Endpoi
 
 
 def _of_account(entry: str, account: str) -> str:
-    """A place of Azure's without the account, which its client has from a property; others as they are."""
+    """An Azure location without the account, which its client reads from a property; other entries unchanged."""
     named = AZURE.fullmatch(entry)
     return f"abfss://{named[1]}{named[3] or ''}" if named and named[2] == account else entry
 
 
 def _at(entries: list[str], scheme: str, url: str) -> set[str]:
-    """The places at an endpoint."""
+    """The locations at an endpoint."""
     below = {f"{scheme}://{entry.removeprefix(url)[1:]}" for entry in entries if entry.startswith(f"{url}/")}
     return {f"{scheme}://*"} if url in entries else below
 

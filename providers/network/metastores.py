@@ -23,28 +23,28 @@ MAX_METASTORES = 16
 
 
 def parse_metastores(uris: str) -> list[Endpoint]:
-    """The endpoints of `thrift://host:port[,thrift://host:port]`, in order; no host is looked up. Raises Invalid."""
+    """The endpoints of `thrift://host:port[,thrift://host:port]`, in order, without a DNS lookup. Raises Invalid."""
     return _each(uris, parse_endpoint)
 
 
 def check_metastores(uris: str) -> list[Endpoint]:
-    """The endpoints to be registered, after looking their hosts up. Raises Invalid or ProviderUnavailable."""
+    """The endpoints to be registered, after a DNS lookup. Raises Invalid or ProviderUnavailable."""
     return _each(uris, check_endpoint)
 
 
 def systems_named(uris: str) -> list[str]:
-    """URLs that identify these metastores, without looking hosts up."""
+    """URLs that identify these metastores, without a DNS lookup."""
     return sorted({f"thrift://{listener_name(endpoint.host)}:{endpoint.port}" for endpoint in parse_metastores(uris)})
 
 
 def systems_at(uris: str) -> list[str]:
-    """URLs that identify these metastores, by name and by address. Raises Invalid or ProviderUnavailable."""
+    """URLs that identify these metastores, by host name and by address. Raises Invalid or ProviderUnavailable."""
     names = {f"thrift://{each}" for at in parse_metastores(uris) for each in listener_names(at.host, at.port)}
     return sorted(names)
 
 
 class CheckedSocket(TSocket):
-    """A socket that connects to checked addresses only; `open` raises Invalid or ProviderUnavailable."""
+    """A socket that connects only to checked addresses; `open` raises Invalid or ProviderUnavailable."""
 
     def __init__(self, host: str, port: int, connect_timeout: float, read_timeout: float) -> None:
         super().__init__(host, port)
@@ -62,7 +62,7 @@ class CheckedSocket(TSocket):
 def thrift_socket(
     host: str, port: int, connect_timeout: float = CONNECT_SECONDS, read_timeout: float = READ_SECONDS
 ) -> CheckedSocket:
-    """A socket for a thrift transport, not open yet; the times are seconds."""
+    """An unopened socket for a Thrift transport; timeouts are in seconds."""
     return CheckedSocket(host, port, connect_timeout, read_timeout)
 
 

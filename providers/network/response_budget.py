@@ -1,8 +1,8 @@
-"""How much of outside systems' answers this process holds at once.
+"""Limits the memory that this process uses for responses of outside systems.
 
-An answer weighs its bytes and PART more for each of its parts (a table, a column, an object of JSON): a part of one
-byte takes hundreds in memory. Answers that weigh more than LIGHT take one of few places, and of one system one at a
-time; a place is kept until the call is done that asked.
+A response weighs its bytes plus PART for each of its parts (a table, a column, a JSON object): a part of one byte takes
+hundreds in memory. A response heavier than LIGHT takes one of PLACES slots, one per system at a time, until its call
+ends.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from metalake.errors import ProviderBusy
 LIGHT = 2**20
 PART = 100
 PLACES = 2
-PATIENCE = 5.0  # seconds that a call waits for a place
+PATIENCE = 5.0  # seconds that a call waits for a slot
 
 _changed = threading.Condition()
-_places: dict[int, str] = {}  # the thread that holds a place -> the system that it calls
-_thread = threading.local()  # `returns`: whether it is in a block after which its place is given back
+_places: dict[int, str] = {}  # thread with a slot -> the system that it calls
+_thread = threading.local()  # `returns`: whether it is in a block that releases its slot
 
 
 class ResponseTooLarge(Exception):
-    """An answer that weighs more than METALAKE_MAX_ANSWER; its text ends the sentence that names it."""
+    """A response heavier than METALAKE_MAX_ANSWER; its text completes a sentence whose subject is the response."""
 
     def __init__(self) -> None:
         super().__init__(f"weighs more than the {settings.METALAKE_MAX_ANSWER} bytes that METALAKE_MAX_ANSWER allows")
 
 
 class ResponseBudget:
-    """Weighs one answer of a system while it is read."""
+    """Weighs one response of a system while it is read."""
 
     def __init__(self, system: str) -> None:
         self.system, self.weight, self.most = system, 0, settings.METALAKE_MAX_ANSWER
 
     def add(self, weight: int) -> None:
-        """Raises ResponseTooLarge, and ProviderBusy if other heavy answers are read meanwhile."""
+        """Raises ResponseTooLarge, and ProviderBusy if other heavy responses are being read."""
         was_light, self.weight = self.weight <= LIGHT, self.weight + weight
         if self.weight > self.most:
             raise ResponseTooLarge
@@ -52,7 +52,7 @@ class ResponseBudget:
 
 @contextmanager
 def places_returned() -> Iterator[None]:
-    """Give back, after the block, the place that this thread took in it; of nested blocks, after the first."""
+    """Release this thread's slot after the block; of nested blocks, after the outermost."""
     if getattr(_thread, "returns", False):
         yield
         return

@@ -1,6 +1,6 @@
-"""The files of an S3 storage, or of Alibaba's OSS by the same protocol: botocore on checked connections.
+"""Files in S3, or in Alibaba's OSS over the same protocol: botocore on checked connections.
 
-PyArrow's own client follows redirects, to any address and with the answer taken for the file's.
+PyArrow's own client follows redirects to any address and takes the response for the file.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from providers.network.identity import ADVICE
 from providers.network.response_budget import ResponseTooLarge, places_returned
 
 ATTEMPTS = 3
-MOST_PAGES, PAGE = 50, 100  # of the listing of a folder, and objects of one
-# Hosts below which the bucket may be a part of the host name; elsewhere that would be a host that was not checked.
+MOST_PAGES, PAGE = 50, 100  # pages of a folder's listing, objects per page
+# Hosts that allow virtual-hosted buckets; elsewhere that would be a host that was not checked.
 BUCKET_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com")
 MISSING = {"404", "NoSuchKey", "NoSuchBucket"}
 REFUSED = {"401", "403"}
 
 
 class S3Files:
-    """Files by their locations, `s3://bucket/key`; without keys they are asked for anonymously."""
+    """Files by location, `s3://bucket/key`; without keys the requests are anonymous."""
 
     def __init__(self, settings: Mapping[str, str], scheme: str, is_own: bool) -> None:
-        """`is_own`: whether the server's own identity is used where the settings have no keys."""
+        """`is_own`: whether to use the server's own identity if the settings have no keys."""
 
         def given(name: str) -> str | None:
             return settings.get(f"s3.{name}") or settings.get(f"client.{name}") or None
@@ -50,7 +50,7 @@ class S3Files:
         wanted = settings.get("s3.force-virtual-addressing", str(scheme == "oss")).lower() == "true"
         self._client = aws_client(
             "s3",
-            given("region") or "us-east-1",  # AWS says where the bucket is instead
+            given("region") or "us-east-1",  # AWS returns the bucket's region instead
             endpoint,
             keys=keys,
             role=Role(arn, external, given("role-session-name") or "metalake") if arn else None,
@@ -71,10 +71,7 @@ class S3Files:
         self.ask("delete_object", location)
 
     def holds_files(self, location: str) -> bool:
-        """Whether anything but the empty objects that stand for folders lies below a folder.
-
-        Also where that is not known because there are too many of these.
-        """
+        """Whether a folder contains anything but folder markers; also True if it has too many of these to tell."""
         bucket, key = _parts(location.rstrip("/"))
         asked: dict[str, Any] = {"Prefix": f"{key}/" if key else "", "MaxKeys": PAGE}
         for _ in range(MOST_PAGES):
@@ -90,7 +87,8 @@ class S3Files:
         return True
 
     def ask(self, operation: str, location: str, **given: Any) -> Any:
-        """The answer about an object or, if the location is a bucket, about that. Raises FileNotFoundError."""
+        """Call S3 for an object, or for a bucket if the location is one. Raises FileNotFoundError, PermissionError,
+        Refused, ProviderUnavailable, Invalid."""
         bucket, key = _parts(location)
         with self._errors(location), places_returned():
             return getattr(self._client, operation)(Bucket=bucket, **({"Key": key} if key else {}), **given)
@@ -122,13 +120,13 @@ class S3Files:
 
 
 class S3File:
-    """One object: the used part of pyiceberg's InputFile and OutputFile."""
+    """One object: the part of pyiceberg's InputFile and OutputFile that we use."""
 
     def __init__(self, files: S3Files, location: str) -> None:
         self._files, self._location = files, location
 
     def exists(self) -> bool:
-        """Whether the object, folder or bucket is there."""
+        """Whether the object, folder or bucket exists."""
         is_bucket = not _parts(self._location)[1]
         return self._is_there("head_bucket" if is_bucket else "head_object") or (
             not is_bucket and self._files.holds_files(self._location)
@@ -156,7 +154,7 @@ class S3File:
 
 
 class _Stream:
-    """An object that is read once, from its beginning; seeking tells its size."""
+    """An object that is read once, from the start; seeking only returns its size."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self._body, self._size = answer["Body"], int(answer["ContentLength"])
@@ -176,7 +174,7 @@ class _Stream:
 
 
 class _Upload(BytesIO):
-    """Becomes the object when it is left without an error."""
+    """Uploads the object when the block exits without an error."""
 
     def __init__(self, files: S3Files, location: str) -> None:
         super().__init__()
@@ -189,6 +187,6 @@ class _Upload(BytesIO):
 
 
 def _parts(location: str) -> tuple[str, str]:
-    """The bucket and the key; "" is no key."""
+    """The bucket and the key ("" if none)."""
     bucket, _, key = location.partition("://")[2].partition("/")
     return bucket, key

@@ -1,6 +1,6 @@
-"""The FileIO of a catalog, and the hosts that it connects to, by the properties that name them.
+"""A catalog's FileIO, and the hosts in its properties that it connects to.
 
-PyArrow, which opens all but S3, looks names up in C++: we check the hosts before we call it, but cannot pin them.
+PyArrow, used for all but S3, does its DNS lookups in C++: we check the hosts before calling it, but cannot pin them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ S3 = ("s3", "s3a", "s3n", "oss")
 CLUSTER = ("hdfs", "viewfs")
 AZURE_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 AZURE_AUTHORITIES = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
-# The schemes of places whose storage a property names, and the hosts that are a scheme's storage of the whole world.
+# The location schemes whose storage a property configures, and the hosts of a scheme's one global storage.
 STORED_AT = {"s3.endpoint": ("s3", "oss"), "gcs.service.host": ("gs",), "hdfs.host": CLUSTER}
 STORED_AT |= dict.fromkeys(AZURE_AUTHORITIES, ("abfss",))
 AWS = r"s3(-fips)?([.-]dualstack)?([.-][a-z]{2}(-[a-z]+)+-[0-9])?\.amazonaws\.com(\.cn)?"
@@ -40,9 +40,9 @@ SITE = "default"  # the file system of the operator's core-site.xml
 
 
 def open_storage(catalog_id: int, properties: Mapping[str, str], more: Mapping[str, str] | None = None) -> FileIO:
-    """The FileIO of a catalog's properties, after a look at its hosts; `more` are settings that they go before.
+    """The FileIO of a catalog's properties, after checking its hosts; `more` are defaults for these.
 
-    Raises what `reach_storage` raises.
+    Raises the errors of `reach_storage`.
     """
     reach_storage(properties)
     given = {**(more or {}), **properties}
@@ -54,7 +54,7 @@ def open_remote(settings: Mapping[str, str], scheme: str, is_own: bool) -> Any:
 
 
 def client_of(scheme: str) -> Opener:
-    """What opens the storages of a scheme, whose library is imported on first use."""
+    """The client class for a scheme, imported on first use."""
     if scheme in S3:
         from providers.network.s3 import S3Files  # botocore
 
@@ -65,7 +65,7 @@ def client_of(scheme: str) -> Opener:
 
 
 def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:
-    """The endpoints that properties name, without looking hosts up. Raises Invalid, naming the property."""
+    """The endpoints in the properties, without a DNS lookup. Raises Invalid, naming the property."""
     for key in properties:
         if key.startswith(IO_SETTINGS) and "proxy" in key:
             raise Invalid(f"Property {key!r}: this server connects to storage without a proxy.", kind="catalog")
@@ -83,8 +83,7 @@ def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:
 def check_storage(properties: Mapping[str, str]) -> None:
     """Look up the hosts of properties to be registered, all within CONNECT_SECONDS.
 
-    Raises Invalid for an unknown host and for one that the server does not connect to, ProviderUnavailable while names
-    cannot be looked up.
+    Raises Invalid for an unknown host and for one that the server must not connect to, ProviderUnavailable if DNS fails.
     """
     try:
         reach_storage(properties)
@@ -93,24 +92,24 @@ def check_storage(properties: Mapping[str, str]) -> None:
 
 
 def reach_storage(properties: Mapping[str, str]) -> None:
-    """Look the hosts up before each use, as `check_storage`, but raise UnknownHost for an unknown one."""
+    """`check_storage` for use before each access: raises UnknownHost for an unknown host."""
     deadline = monotonic() + CONNECT_SECONDS
     for key, endpoint in parse_storage(properties):
         with at(f"Property {key!r}"):
             try:
                 resolve(endpoint.host, endpoint.port, seconds=max(deadline - monotonic(), 0.001))
             except UnknownHost:
-                if endpoint.scheme not in CLUSTER:  # that may be a name service of the operator's hdfs-site.xml
+                if endpoint.scheme not in CLUSTER:  # may be a name service in the operator's hdfs-site.xml
                     raise
 
 
 def storages_named(properties: Mapping[str, str]) -> list[str]:
-    """The storages that properties name for buckets, as `s3://host:port`, without looking hosts up. Raises Invalid."""
+    """The bucket storages in the properties, as `s3://host:port`, without a DNS lookup. Raises Invalid."""
     return _storages(properties, lambda host, port: [f"{listener_name(host)}:{port}"])
 
 
 def storages_at(properties: Mapping[str, str]) -> list[str]:
-    """The same, by name and by address. Raises Invalid or ProviderUnavailable."""
+    """`storages_named`, plus their addresses from a DNS lookup. Raises Invalid or ProviderUnavailable."""
     return _storages(properties, listener_names)
 
 
@@ -128,7 +127,7 @@ def _is_worldwide(scheme: str, host: str) -> bool:
 
 
 def require_listening(properties: Mapping[str, str]) -> None:
-    """Raise ProviderUnavailable for an endpoint that takes no connection, which clients would try again and again."""
+    """Raise ProviderUnavailable for an endpoint that accepts no connection, which clients would retry repeatedly."""
     for key, endpoint in parse_storage(properties):
         if endpoint.scheme in HTTP:
             with at(f"Property {key!r}"):
@@ -136,7 +135,7 @@ def require_listening(properties: Mapping[str, str]) -> None:
 
 
 def _urls(properties: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Each property that names a host: its name, its value as a URL, and the allowed schemes."""
+    """Each property with a host: its name, its value as a URL, and the allowed schemes."""
     for key in ("s3.endpoint", "gcs.service.host"):
         if properties.get(key):
             yield key, properties[key], HTTP
@@ -156,7 +155,7 @@ def _urls(properties: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, 
 
 
 def _check_regions(properties: Mapping[str, str]) -> None:
-    # Without an endpoint the region becomes a part of the host's name.
+    # Without an endpoint the region becomes part of the host name.
     for key in ("s3.region", "client.region"):
         if properties.get(key):
             from providers.network.aws import check_region  # botocore, on first use

@@ -1,4 +1,4 @@
-"""Sockets on which a whole answer has a limit, since a socket's own timeout begins anew with each byte that comes."""
+"""Sockets with a timeout for the whole response: a socket's own timeout restarts with each byte received."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ssl import SSLSocket
 from time import monotonic
 from typing import Any
 
-ANSWER_SECONDS = 25.0  # from sending a request to the last byte of its answer
+ANSWER_SECONDS = 25.0  # from sending a request to the last byte of its response
 
 
 class _Timed:
-    """A mixin: until `until`, a value of time.monotonic(), it reads and writes; then it raises TimeoutError."""
+    """A mixin: reads and writes raise TimeoutError after `until`, a value of time.monotonic()."""
 
     until = inf
 
@@ -43,11 +43,11 @@ class TimedSocket(_Timed, socket):
 
 
 class TimedTLSSocket(_Timed, SSLSocket):
-    """Made by a context that has it as its `sslsocket_class`."""
+    """Created by an SSLContext with this `sslsocket_class`."""
 
 
 def timed(connection: socket) -> TimedSocket:
-    """The connection on a timed socket; the one that was given is used up."""
+    """Move the connection to a timed socket; the original is detached."""
     seconds = connection.gettimeout()
     limited = TimedSocket(fileno=connection.detach())
     limited.settimeout(seconds)
