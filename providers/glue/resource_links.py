@@ -60,7 +60,7 @@ def _target(glue: GlueClient, to: Mapping[str, str]) -> Json:
 
 
 def _require_reach(entry: Json, given: GlueSettings) -> None:
-    """Raise Invalid for a target with an incomplete name, in another region, or not allowed for the server's identity."""
+    """Raise Invalid for a target with an incomplete name, in another region, or denied to the server's identity."""
     to = entry["TargetTable"]
     if not all(to.get(name) for name in ("CatalogId", "DatabaseName", "Name")):
         raise Invalid("It does not name an account, a database and a table.")

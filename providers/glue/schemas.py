@@ -62,7 +62,7 @@ class GlueSchemas(HiveLikeSchemas):
         return after_write(lambda: self.load(schema))
 
     def drop(self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False) -> None:
-        """Delete the database; with `cascade`, Glue also deletes its tables, but no files. Of a link, only the entry."""
+        """Delete the database; with `cascade` Glue also deletes its tables, but no files. Of a link, only the entry."""
         there, glue = self.load(schema), self.provider.glue
         require_same(there, identity)
         is_own = target_of(there.definition) is None

@@ -1,4 +1,4 @@
-"""Single calls of a metastore, with answers as Remotes and failures as our errors."""
+"""Single calls to a metastore, which return Remotes and raise our errors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from providers.hive_like.parameters import marker_of
 from providers.network.response_budget import LIGHT
 from providers.remote_objects import PARTITION, Json, Page, Remote
 
-AT_ONCE = 50  # objects of one call, since the answer is held as a whole
+AT_ONCE = 50  # objects per call, since the whole response is in memory
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
 
 def part_of(items: Sequence[Any], after: str | None, size: int) -> tuple[list[Any], str | None]:
-    """Up to `size` items after the name `after`, and the name to continue after, None at the end.
+    """Up to `size` items after the name `after`, and the name to continue after (None at the end).
 
-    An item is a name or a tuple that begins with one; items are sorted by name.
+    An item is a name or a tuple that starts with one; items are sorted by name.
     """
 
     def name_of(item: Any) -> str:
@@ -53,7 +53,7 @@ def find_database(metastore: Metastore, name: str) -> Remote | None:
 def read_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
     """The names and kinds of a database's tables and views.
 
-    Read as three lists of names, which is twenty times faster than the metastore's list of names with kinds.
+    Three calls for names are twenty times faster than the metastore's call for names with kinds.
     """
     about = About(Kind.SCHEMA, database)
     names = metastore.call("get_all_tables", database, about=about)
@@ -64,13 +64,13 @@ def read_kinds(metastore: Metastore, database: str) -> list[tuple[str, str]]:
 
 
 def read_whole(metastore: Metastore, database: str, names: Sequence[str], following: str | None) -> Page:
-    """A page of the tables and views of these names, with their definitions, in order of name."""
+    """A page of the tables and views with these names, with definitions, ordered by name."""
 
     def read(batch: Sequence[str]) -> list[Remote]:
         try:
             tables = metastore.call("get_table_objects_by_name", database, batch, about=About(Kind.SCHEMA, database))
         except Refused:
-            read_database(metastore, database)  # raises NotFound if the database was dropped meanwhile
+            read_database(metastore, database)  # raises NotFound if the database has been dropped
             raise
         return sorted(map(table_of, tables), key=lambda table: table.name)
 
@@ -80,7 +80,7 @@ def read_whole(metastore: Metastore, database: str, names: Sequence[str], follow
 def page_of(
     metastore: Metastore, names: Sequence[str], following: str | None, read: Callable[[Sequence[str]], list[Remote]]
 ) -> Page:
-    """The objects of these names, read in batches; a page of heavy ones is shorter. `following` comes after it."""
+    """The objects with these names, read in batches; large objects shorten the page. `following` is the next page."""
     remotes, weight = list[Remote](), 0
     for end in range(AT_ONCE, len(names) + AT_ONCE, AT_ONCE):
         remotes += read(names[end - AT_ONCE : end])
@@ -95,7 +95,7 @@ def read_table(metastore: Metastore, database: str, table: str) -> Table:
 
 
 def read_same(metastore: Metastore, database: str, table: str, identity: str) -> Table:
-    """The table as it is now. Raises NotFound if another table has its name."""
+    """The table's current state. Raises NotFound if another table has its name."""
     there = read_table(metastore, database, table)
     if table_of(there).identity != identity:
         raise NotFound(f"Table {database}.{table} does not exist: another has its name now.", kind=Kind.TABLE)
@@ -132,9 +132,9 @@ def require_same(remote: Remote, version: str) -> None:
 
 
 def alter(metastore: Metastore, changed: Table, last: str, expected: tuple[str, str]) -> Remote:
-    """Alter a table; `last` is its DDL_TIME when it was read, `expected` a parameter and the value that it had then.
+    """Alter a table; `last` is its DDL_TIME when read, `expected` a parameter with its value at that time.
 
-    A metastore that can check expected parameters refuses the call if the value has changed.
+    A metastore that checks expected parameters (compare-and-swap) rejects the call if the value has changed.
     """
     now = int(time.time())
     changed.parameters[DDL_TIME] = str(max(now, int(last) + 1) if last.isdecimal() else now)
@@ -152,10 +152,10 @@ def send_alteration(metastore: Metastore, database: str, table: str, changed: Ta
 
 
 def move_path(table: Table, home: str | None, target: str | None, name: str) -> None:
-    """Change the parameter by which Spark finds the files of its managed tables, which a metastore does not change.
+    """Update the `path` where Spark looks for a managed table's files when a rename moves them, as a metastore does not.
 
-    For a rename, in which a metastore moves files that lie in their schema's folder. The parameter changes in the same
-    call, since between two calls the table would have no rows.
+    A rename moves files in the schema's folder. `path` changes in the same call, as the table would be empty between
+    two calls.
     """
     serde = table.sd.serdeInfo if table.sd else None
     path = (serde.parameters or {}).get("path") if serde else None
@@ -173,7 +173,7 @@ def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = 
 
 
 def require_ours(there: Remote, made: Json) -> Remote:
-    """The existing object if this creation made it: a metastore repeats its own failed transactions.
+    """The existing object if our creation made it: a metastore retries its own failed transactions.
 
     Raises AlreadyExists if it does not have our marker.
     """
@@ -185,7 +185,7 @@ def require_ours(there: Remote, made: Json) -> Remote:
 
 @contextmanager
 def unknown_after_write(anything: bool = True) -> Iterator[None]:
-    """Turn every failure into OutcomeUnknown if `anything` was written before, so that none says nothing was done."""
+    """Turn every error into OutcomeUnknown if `anything` was written before, so that none implies that nothing was."""
     try:
         yield
     except MetalakeError as failure:

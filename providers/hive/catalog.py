@@ -1,4 +1,4 @@
-"""A catalog of a Hive metastore: its settings, how it is reached, and where its tables go."""
+"""A catalog in a Hive metastore: its settings, connections, and table locations."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from providers.network.response_budget import places_returned
 from providers.places import require_no_metadata_host
 from providers.remote_objects import Remote
 
-ROOT = "default"  # the database that every metastore has from the start
+ROOT = "default"  # the built-in database of every metastore
 TO_NAME = "put it among the catalog's allowed-locations, or leave the location out"
 
 
 class HivePlaces(HiveLikePlaces):
     def hive_place(self, location: str, *own: str | None) -> str:
-        """Check a requested location. In a catalog without places, only the `own` locations are allowed.
+        """Check a requested location; without configured locations, only the `own` ones are allowed. Raises Invalid.
 
-        A metastore deletes the whole folder of a managed table, even with files of others in it. Raises Invalid.
+        A metastore deletes a managed table's whole folder, including other tables' files in it.
         """
         place = locations.normalise(location)
         require_no_metadata_host(place)
@@ -40,7 +40,7 @@ class HivePlaces(HiveLikePlaces):
         return self.allowed_place(place, *own)
 
     def home_of(self, schema: Remote) -> str | None:
-        """The database's own location, if the catalog names it or has no warehouse; else a folder in the warehouse."""
+        """The database's location if configured in the catalog or without a warehouse; else a warehouse folder."""
         own = schema.definition["location"]
         warehouse = self.catalog.warehouse
         if own and (not warehouse or self.catalog.is_named(own)):
@@ -48,7 +48,7 @@ class HivePlaces(HiveLikePlaces):
         return f"{warehouse.removesuffix('/')}/{schema.name}.db" if warehouse else None
 
     def ground(self, schema: Remote) -> Ground:
-        """The first database's location contains the folders of the others, whose names have no dash."""
+        """As the base, but the default database's location is shared: it contains the other databases' folders."""
         ground = super().ground(schema)
         return replace(ground, own=(), shared=ground.own) if schema.name == ROOT else ground
 
@@ -61,7 +61,7 @@ class HiveCatalog(HiveLikeCatalog):
 
     @classmethod
     def check(cls, properties: Mapping[str, str]) -> Any:
-        """Raises Unsupported for a metastore that asks for Kerberos or TLS."""
+        """Raises Invalid, and Unsupported for a metastore with Kerberos or TLS."""
         given = super().check(properties)
         with at(f"Property {URIS!r}"):
             parse_metastores(properties[URIS])
@@ -97,7 +97,7 @@ class HiveCatalog(HiveLikeCatalog):
             with places_returned():
                 read_database(metastore, "default")
         except NotFound:
-            pass  # it is a metastore all the same
+            pass  # a metastore nevertheless
         finally:
             metastore.close()
 

@@ -1,4 +1,4 @@
-"""Connections to Hive metastores: reused while they are good; their failures become our errors."""
+"""Pooled connections to Hive metastores; their failures become our errors."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from providers.network.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
 from providers.network.metastores import CheckedSocket
 from providers.network.response_budget import ResponseBudget, places_returned
 
-ANSWER_SECONDS = 25.0  # for one whole answer, even if its bytes keep coming
+ANSWER_SECONDS = 25.0  # for one whole response, even if bytes keep arriving
 MOST_ITEMS = 1_000_000
 CHUNK = 64 * 2**10
-MOST_IDLE = 8  # idle connections to one metastore; a metastore's new connection costs more than most of its calls
+MOST_IDLE = 8  # idle connections per metastore; connecting costs more than most calls
 IDLE_SECONDS = 60.0
 
 
 class BoundedSocket(CheckedSocket):
-    """A socket that limits the time and the weight of each answer."""
+    """A socket that limits the time and weight of each response."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port, CONNECT_SECONDS, READ_SECONDS)
@@ -47,23 +47,23 @@ class BoundedSocket(CheckedSocket):
         if seconds <= 0:
             raise TTransportException(TTransportException.TIMED_OUT, "the answer took too long")
         self.handle.settimeout(min(READ_SECONDS, seconds))
-        data: bytes = super().read(min(size, CHUNK))  # the size is what the answer says of itself
+        data: bytes = super().read(min(size, CHUNK))  # `size` comes from the response
         self.scale.add(len(data))
         return data
 
-    def readAll(self, size: int) -> bytes:  # thrift's own takes quadratic time
+    def readAll(self, size: int) -> bytes:  # thrift's own is quadratic
         data = bytearray()
         while len(data) < size:
             data += self.read(size - len(data))
         return bytes(data)
 
     def is_quiet(self) -> bool:
-        """Whether the other end has sent nothing and not closed the connection."""
+        """Whether the peer has neither sent data nor closed the connection."""
         return not select.select([self.handle], [], [], 0)[0]
 
 
 class CountingProtocol(TBinaryProtocolAccelerated):
-    """Thrift's decoder, which calls `made` for each struct that it makes."""
+    """Thrift's decoder, calling `made` for each struct that it creates."""
 
     def __init__(self, transport: TBufferedTransport, made: Callable[[], None]) -> None:
         limits = {"string_length_limit": settings.METALAKE_MAX_ANSWER, "container_length_limit": MOST_ITEMS}
@@ -72,7 +72,7 @@ class CountingProtocol(TBinaryProtocolAccelerated):
         known = dict[type, Any]()
 
         def counted(spec: Any) -> Any:
-            """The same description of a struct's fields, in which the class of each struct counts."""
+            """The field spec of a struct, with each struct's class replaced by one that counts."""
             match spec:
                 case [type() as struct, fields] if isinstance(spec, list):
                     if struct not in known:
@@ -87,7 +87,7 @@ class CountingProtocol(TBinaryProtocolAccelerated):
 
 
 def _counted(struct: type, made: Callable[[], None]) -> type:
-    """A class, since the decoder asks for one, that calls `made` and makes the struct itself."""
+    """A class, as the decoder requires one, that calls `made` and creates the original struct."""
 
     def make(_: type, *given: Any, **named: Any) -> Any:
         made()
@@ -109,7 +109,7 @@ class Metastore:
         self._transport.open()
 
     def call(self, method: str, *arguments: Any, about: About) -> Any:
-        """Call a method of the metastore. Raises our errors, as `translated` makes them."""
+        """Call a method of the metastore. Raises our errors, from `translated`."""
         if is_write(method):
             require_time()
         self._socket.next_answer()
@@ -117,7 +117,7 @@ class Metastore:
         try:
             getattr(self._client, f"send_{method}")(*arguments)
         except (TException, OSError):
-            # The metastore did nothing, since it acts on whole requests only.
+            # The metastore did nothing, since it executes only complete requests.
             raise ProviderUnavailable(f"The connection to {self.where} broke before {method} was sent.") from None
         try:
             answer = getattr(self._client, f"recv_{method}")()
@@ -126,14 +126,14 @@ class Metastore:
         except ANSWERS_WHOLE as refusal:
             self.is_good = True
             raise translated(refusal, method, about, self.where) from None
-        except Exception as failure:  # the decoder may raise anything for a malformed answer
+        except Exception as failure:  # the decoder may raise anything for a malformed response
             raise translated(failure, method, about, self.where) from None
         self.is_good = True
         return answer
 
     @property
     def weight(self) -> int:
-        """The weight of the last answer, as `providers.network.response_budget` says."""
+        """The weight of the last response, as `providers.network.response_budget` defines it."""
         return self._socket.scale.weight
 
     def is_alive(self) -> bool:
@@ -144,7 +144,7 @@ class Metastore:
 
 
 class Address(NamedTuple):
-    """The key of idle connections; with the process id, so that a forked process does not use its parent's."""
+    """The pool key of idle connections; includes the process id, so that a fork does not use its parent's."""
 
     process: int
     endpoints: tuple[Endpoint, ...]
@@ -156,7 +156,7 @@ _idle_lock = threading.Lock()
 
 @contextmanager
 def connection(endpoints: Sequence[Endpoint]) -> Iterator[Metastore]:
-    """A connection to the first metastore that accepts one, perhaps a reused one. Raises ProviderUnavailable."""
+    """A pooled or new connection to the first metastore that accepts one. Raises ProviderUnavailable."""
     address = Address(os.getpid(), tuple(endpoints))
     metastore = _take(address) or connect(endpoints)
     try:
@@ -167,7 +167,7 @@ def connection(endpoints: Sequence[Endpoint]) -> Iterator[Metastore]:
 
 
 def connect(endpoints: Sequence[Endpoint]) -> Metastore:
-    """A new connection to the first metastore that accepts one. Raises ProviderUnavailable: nothing was sent."""
+    """A new connection to the first metastore that accepts one. Raises ProviderUnavailable; nothing was sent then."""
     failures = []
     for endpoint in endpoints:
         try:

@@ -1,4 +1,4 @@
-"""A metastore's databases and tables as a harvest delivers them: by their definitions."""
+"""A metastore's databases and tables from a harvest, as definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translate a metastore's refusals and broken connections to our errors."""
+"""Translate a metastore's errors and connection failures to ours."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from providers.network.response_budget import ResponseTooLarge
 MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 LOCKS = (NoSuchLockException, NoSuchTxnException, TxnAbortedException)
 WRONG = (InvalidObjectException, InvalidOperationException, InvalidInputException, InvalidPartitionException)
-# After these errors the connection can be reused: the answer was read to its end.
+# The connection can be reused after these errors: the response was read completely.
 ANSWERS_WHOLE = (*MISSING, *LOCKS, *WRONG, AlreadyExistsException, MetaException, TApplicationException)
 
-# A metastore raises one exception for many failures; its text says which one it is.
+# A metastore raises one exception for many errors; its text tells them apart.
 ERRORS_BY_TEXT: list[tuple[re.Pattern[str], type[MetalakeError]]] = [
     (re.compile(r"is not empty"), NotEmpty),
     (re.compile(r"already exists"), AlreadyExists),
@@ -72,7 +72,7 @@ class About(NamedTuple):
 
 
 class Refused(ProviderUnavailable):
-    """The metastore answered that it could not do it."""
+    """The metastore reported that the call failed."""
 
 
 def is_write(method: str) -> bool:
@@ -80,10 +80,9 @@ def is_write(method: str) -> bool:
 
 
 def translated(failure: Exception, method: str, about: About, where: str) -> MetalakeError:
-    """Our error for an exception of a call to the metastore's method.
+    """Our error for an exception from a metastore call.
 
-    A write without an answer, or with one that only says that it failed, is an OutcomeUnknown; a write that was refused
-    was not done.
+    A write without a response, or with an unspecific failure, is an OutcomeUnknown; a rejected write was not done.
     """
     text = " ".join((getattr(failure, "message", None) or str(failure)).split())[:MAX_TEXT]
     thing = f"{about.kind.capitalize()} {about.name}"
@@ -115,7 +114,7 @@ def _by_text(text: str, about: About) -> MetalakeError | None:
 
 
 def _refused(text: str, method: str, about: About) -> MetalakeError:
-    """The error of a call that the metastore reports as failed; a write may be done: a listener can fail after it."""
+    """The error of a call that the metastore reports as failed; a write may be done, as listeners can fail after it."""
     if DENIED.search(text):
         message = f"The metastore does not permit {method} of {about} to this server: {text}"
         return Refused(message, kind=about.kind, retryable=False)

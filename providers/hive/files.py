@@ -1,7 +1,7 @@
-"""Which files a metastore may be told to delete or move, and where a table may be put.
+"""Which files we may let a metastore delete or move, and where a table may lie.
 
-All entries of the metastore are listed to see whose files lie in a folder, and the folder itself is listed to see files
-without an entry. If that is not possible, only the catalog's owner, who answers for the files, may have them deleted.
+We list all of the metastore's entries to see whose files lie in a folder, and the folder itself to see files without an
+entry. If that fails, only the catalog's owner, who is responsible for the files, may have them deleted.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ OURS = "files of this server itself lie among its own, so they stay"
 UNLISTED = f"the metastore is too large to see in time whose files lie in its folder, so they stay; {OWNER}"
 UNSEEN = f"its folder cannot be looked at from here, so its files stay; {OWNER}"
 TO_ASK = "leave the location out, or ask the owner of the catalog, to whom all its places are open"
-FRESH = re.compile(r"-[0-9a-f]{32}")  # how `HiveLikePointers.place` ends the folder of a new table
-MOST = 16  # folders of one table that are listed
+FRESH = re.compile(r"-[0-9a-f]{32}")  # the suffix that `HiveLikePointers.place` gives a new table's folder
+MOST = 16  # folders to list per table
 
 
 class TableFiles:
@@ -42,7 +42,7 @@ class TableFiles:
         self.catalog = catalog
 
     def folders(self) -> Folders:
-        """List what lies where, on a separate connection: a listing that times out spoils its connection."""
+        """List all locations, on a separate connection: a timeout makes the connection unusable."""
         with self.catalog.metastore() as metastore:
             return hive_folders.listed(metastore)
 
@@ -53,20 +53,20 @@ class TableFiles:
         try:
             return storage.is_empty(self.catalog.io, self.catalog.pointers.files(place).allowed_place(place))
         except NotFound:
-            return False  # a file has this path
+            return False  # the path is a file
         except MetalakeError:
             return None
 
     # Files to delete or move
 
     def has_files(self, table: Table) -> bool:
-        """Whether a drop deletes the table's files: those of managed tables, but not of Iceberg tables or views."""
+        """Whether a drop deletes the table's files: for managed tables, but not Iceberg tables or views."""
         described = hive_table(table)
         is_iceberg = self.catalog.pointers.location(described.as_json()) is not None
         return not (described.is_view or described.is_external or is_iceberg)
 
     def why_files_stay(self, folders: Folders, table: Table, places: Sequence[Place], by_owner: bool) -> str | None:
-        """Why a metastore may not delete the files in these places of a table; None if it may."""
+        """Why a metastore may not delete a table's files in these locations; None if it may."""
         places = beside(places)
         if any(folders.hold_others(place, table) for place in places):
             return OTHERS
@@ -82,9 +82,9 @@ class TableFiles:
     def drop(
         self, metastore: Metastore, there: Table, folders: Folders | None, by_owner: bool, *, purge: bool = False
     ) -> str | None:
-        """Drop the table; why its files stay that a metastore would have deleted, or None.
+        """Drop the table; returns why files stay that a metastore would have deleted, or None.
 
-        Raises Unsupported if they are to be purged and must stay.
+        Raises Unsupported for a purge if they must stay.
         """
         with_files, why = False, None
         if self.has_files(there) and folders is not None:
@@ -98,11 +98,11 @@ class TableFiles:
         return why
 
     def require_movable(self, table: Table, database: str, goal: str | None, name: str, by_owner: bool) -> None:
-        """Raise Invalid if a rename might move files of other tables, or put the table's files among theirs.
+        """Raise Invalid if a rename might move other tables' files, or move this one's among them.
 
         `goal` is the folder of the target database.
         """
-        is_moved = (table.parameters or {}).get("EXTERNAL", "").upper() != "TRUE"  # all that a metastore looks at
+        is_moved = (table.parameters or {}).get("EXTERNAL", "").upper() != "TRUE"  # all that a metastore checks
         if table.tableType in VIEW_TYPES or not (is_moved and goal and table.sd and table.sd.location):
             return
         folders, target = self.folders(), f"{goal.removesuffix('/')}/{name}"
@@ -122,13 +122,13 @@ class TableFiles:
     # New tables and places
 
     def is_fresh(self, definition: Json, plan: Json | None) -> bool:
-        """Whether a new Iceberg table goes into an empty folder with a unique name, as our defaults have it."""
+        """Whether a new Iceberg table goes into an empty folder with a unique name, as by default."""
         pointer = written_for(definition, plan)
         place = (pointer or "").rpartition("/metadata/")[0]
         return bool(FRESH.search(place[-33:])) and self.is_empty(place) is True
 
     def require_place(self, table: Table, home: str | None, by_owner: bool) -> None:
-        """Raise Invalid if a new table would own existing files, of other tables or of dropped ones."""
+        """Raise Invalid if a new table would take over existing files of other or dropped tables."""
         if table.tableType in VIEW_TYPES:
             return
         place = table.sd.location or (f"{home.removesuffix('/')}/{table.tableName}" if home else None)
@@ -142,7 +142,7 @@ class TableFiles:
             self.require_unshared(table, [], by_owner)
 
     def require_unshared(self, table: Table, before: Sequence[str], by_owner: bool, *more: str) -> None:
-        """Raise Invalid if a new place of a table has files of other tables; it had the places `before` already."""
+        """Raise Invalid if a table's new location has other tables' files; `before` are its present locations."""
         new = beside(map(Place, (*places_of(table), *more)), *map(Place, before))
         if by_owner or not new:
             return

@@ -1,7 +1,7 @@
-"""What lies where in a metastore: listed before it deletes or moves files, or puts a table on existing ones.
+"""Lists all locations in a metastore before it deletes or moves files, or puts a table on existing ones.
 
-A metastore deletes the whole folder of a managed table, even with files of others in it, and cannot say which tables
-lie in a folder. So all databases, tables and partitions are listed: a table may lie anywhere.
+A metastore deletes a managed table's whole folder, including other tables' files in it, and has no call for the tables
+in a folder. So all databases, tables and partitions are listed: a table may lie anywhere.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from providers.hive.client import Metastore
 from providers.hive.errors import About, Refused
 from providers.hive_like.parameters import POINTER
 
-LOOKS = 4  # in a busy metastore something is dropped during two in a row now and then
+LOOKS = 4  # attempts; a busy metastore sometimes has drops during two in a row
 AT_ONCE = 200
-LOOK_SECONDS = 8.0  # of a call's 30 seconds; a listing that takes longer stops and is incomplete
+LOOK_SECONDS = 8.0  # of a call's 30 seconds; a longer listing is cut off and incomplete
 VIRTUAL_VIEW = "VIRTUAL_VIEW"
 NAMED_PLACES = frozenset({"path", "avro.schema.url", POINTER, *PATH_PROPERTIES})
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", re.DOTALL)
 
 
 class Reading(NamedTuple):
-    """A parsed place; an empty storage or host matches any."""
+    """A parsed location; an empty storage or host matches any."""
 
     storage: str
     host: str
@@ -47,7 +47,7 @@ class Reading(NamedTuple):
 
 
 class Place:
-    """A place in any spelling that a metastore may have, with all the ways to read it."""
+    """A location in any spelling that a metastore may have, with all its interpretations."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -58,18 +58,18 @@ class Place:
             host = host.replace(".blob.", ".dfs.", 1)
         elif scheme not in BUCKETS:
             host = ""  # a cluster may have several names
-        paths = {posixpath.normpath(f"/{each}") for each in (path, unquote(path))}  # some engines decode a path
+        paths = {posixpath.normpath(f"/{each}") for each in (path, unquote(path))}  # some engines URL-decode a path
         if storage in ("file", ""):
-            paths |= {os.path.realpath(path) for path in paths}  # with symbolic links followed
+            paths |= {os.path.realpath(path) for path in paths}  # symbolic links resolved
         self.readings = [Reading(storage, host, tuple(filter(None, path.split("/")))) for path in paths]
 
     def holds(self, other: Place) -> bool:
-        """Whether deleting this place might delete the other; true in doubt."""
+        """Whether deleting this location might delete the other; True in doubt."""
         return any(one.holds(another) for one in self.readings for another in other.readings)
 
 
 class OwnedPlace(NamedTuple):
-    """A place of a table or, with an empty table name, of a database."""
+    """The location of a table or, with an empty table name, of a database."""
 
     database: str
     table: str
@@ -81,20 +81,20 @@ class OwnedPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Folders:
-    """The places of all tables and databases; `is_whole` is false if the listing was stopped before the end."""
+    """The locations of all tables and databases; `is_whole` is False if the listing is incomplete."""
 
     owned: list[OwnedPlace]
     is_whole: bool
 
     def hold_others(self, place: Place, table: Table) -> bool:
-        """Whether a place contains a place of another table or database."""
+        """Whether a location contains one of another table or database."""
         return any(place.holds(one.place) for one in self.owned if not one.is_of(table))
 
     def are_others(self, place: Place, table: Table, database: str) -> bool:
-        """Whether a place contains a place of another table or database, or lies inside one.
+        """Whether a location contains one of another table or database, or lies inside one.
 
-        Folders of databases around the table's own database do not count, such as that of `default`: all its tables lie
-        in those.
+        Database folders that contain the table's own database, such as that of `default`, do not count: all its tables
+        lie in them.
         """
         home = next((one.place for one in self.owned if (one.database, one.table) == (database, "")), None)
 
@@ -108,14 +108,14 @@ class Folders:
         )
 
     def of(self, table: Table) -> list[Place]:
-        """The places of a table and its partitions."""
+        """The locations of a table and its partitions."""
         return [one.place for one in self.owned if one.is_of(table)]
 
 
 def listed(metastore: Metastore) -> Folders:
-    """The places of all tables and databases. Raises ProviderUnavailable if a retry may succeed.
+    """The locations of all tables and databases. Raises ProviderUnavailable if a retry may succeed.
 
-    A metastore ends a listing with an error if something in it is dropped meanwhile, so it is asked again.
+    A metastore fails a listing if something in it is dropped concurrently, so it is retried.
     """
     until = time.monotonic() + LOOK_SECONDS
     for _ in range(LOOKS):
@@ -132,7 +132,7 @@ def _listed_until(until: float, metastore: Metastore) -> Folders:
             owned.append(one)
             if time.monotonic() > until:
                 return Folders(owned, is_whole=False)
-    except (NotFound, Unsupported, Refused, ProviderTimeout):  # the metastore cannot list them, or not in time
+    except (NotFound, Unsupported, Refused, ProviderTimeout):  # it cannot list them, or not in time
         return Folders(owned, is_whole=False)
     except ProviderUnavailable as failure:
         if failure.retryable:
@@ -155,7 +155,7 @@ def _all_places(metastore: Metastore) -> Iterator[OwnedPlace]:
         for chosen in _portions(metastore.call("get_all_tables", database, about=about)):
             for table in metastore.call("get_table_objects_by_name", database, chosen, about=about):
                 if table.tableType == VIRTUAL_VIEW and POINTER not in (table.parameters or {}):
-                    continue  # of views, Iceberg's alone have files
+                    continue  # only Iceberg's views have files
                 yield from _in_places(database, table.tableName, places_of(table))
                 if table.partitionKeys:
                     partitioned.append((database, table.tableName))
@@ -170,7 +170,7 @@ def _partitions(metastore: Metastore, database: str, table: str) -> Iterator[Own
             for one in metastore.call("get_partitions_by_names", database, table, chosen, about=about):
                 yield from _in_places(database, table, [one.sd.location if one.sd else None])
     except NotFound:
-        return  # dropped meanwhile
+        return  # dropped concurrently
 
 
 def _portions(names: list[str]) -> Iterator[list[str]]:
@@ -185,7 +185,7 @@ def _in_places(database: str, table: str, places: Iterable[str | None]) -> Itera
 
 
 def places_of(table: Table) -> list[str]:
-    """The places of an entry's files: the table's location, and the parameters that engines read instead."""
+    """The locations of an entry's files: the table's own, and those in parameters that engines read instead."""
     storage = table.sd
     serde = storage.serdeInfo.parameters if storage and storage.serdeInfo else None
     parameters = {**(table.parameters or {}), **(serde or {})}
@@ -194,7 +194,7 @@ def places_of(table: Table) -> list[str]:
 
 
 def beside(places: Iterable[Place], *within: Place) -> list[Place]:
-    """The places that lie neither in one of `within` nor in an earlier one of themselves."""
+    """The locations that lie neither in one of `within` nor in an earlier one of `places`."""
     chosen: list[Place] = []
     for place in places:
         if not any(other.holds(place) for other in (*within, *chosen)):

@@ -1,4 +1,4 @@
-"""What Iceberg's own Hive catalog writes to the entry of a table or view, beside the location of its metadata."""
+"""What Iceberg's HiveCatalog writes to a table's or view's entry besides the metadata location."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Json = dict[str, Any]
 
 INPUT_FORMAT, OUTPUT_FORMAT = (f"org.apache.hadoop.mapred.File{way}Format" for way in ("Input", "Output"))
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-LONGEST_SQL = 32_000  # characters; a metastore on Derby stores 32,700, and tries longer ones until the call ends
-# Parts of the metadata that Iceberg may repeat; readers take missing ones from the metadata.
+LONGEST_SQL = 32_000  # characters; a metastore on Derby stores 32,700, and retries longer ones until the call times out
+# Metadata that Iceberg may repeat in the entry; readers get missing values from the metadata file.
 REPEATED = frozenset(
     {
         *("current-schema", "default-partition-spec", "default-sort-order", "snapshot-count"),
@@ -40,9 +40,9 @@ def described(entry: HiveTable, metadata: Json) -> HiveTable:
 
 
 def described_view(entry: HiveTable, metadata: Json) -> HiveTable:
-    """The entry with the view's columns and, for readers that know no dialects, its SQL: Hive's if it has that.
+    """The entry with the view's columns and, for readers without dialect support, its SQL, preferably in Hive's dialect.
 
-    SQL that is too long for some metastores stands in the metadata file alone.
+    SQL that is too long for some metastores is only in the metadata file.
     """
     version = current_version(metadata)
     queries = {each["dialect"].lower(): each["sql"] for each in reversed(sql_representations(version))}
@@ -58,13 +58,13 @@ def described_view(entry: HiveTable, metadata: Json) -> HiveTable:
 
 
 def view_fields(metadata: Json) -> Sequence[Json]:
-    """The columns of the view's present version. Raises Invalid if the metadata lacks the version."""
+    """The columns of the view's current version. Raises Invalid if the metadata lacks that version."""
     fields: Sequence[Json] = schema_of(metadata, current_version(metadata))["fields"]
     return fields
 
 
 def with_columns(entry: HiveTable, fields: Iterable[Json]) -> HiveTable:
-    """The entry with these columns, and without what it repeated; a storage descriptor that engines have set stays."""
+    """The entry with these columns and without REPEATED; a storage descriptor set by an engine stays."""
     return replace(
         entry,
         columns=tuple(HiveColumn(field["name"], type_of_iceberg(field["type"]), comment_of(field)) for field in fields),

@@ -1,4 +1,4 @@
-"""Hive's exclusive lock on a table, which every careful writer of Iceberg tables takes as well."""
+"""Hive's exclusive table lock, which well-behaved Iceberg writers also take."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from providers.network.endpoints import Endpoint
 
 log = logging.getLogger(__name__)
 
-WAIT = 8.0  # seconds to wait for a lock; the lock of a holder that died ends after some minutes
+WAIT = 8.0  # seconds to wait for a lock; a dead holder's lock expires after some minutes
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
 OWNER = "metalake"
 
-_lockers: set[str] = set()  # metastores that have given a lock
+_lockers: set[str] = set()  # metastores that have granted a lock
 
 
 @contextmanager
 def locked(endpoints: Sequence[Endpoint], metastore: Metastore, database: str, table: str) -> Iterator[bool]:
-    """Hold a table's lock for the block; yields False if the metastore has no locks, as without transaction tables.
+    """Hold a table's lock for the block; yields False if the metastore has no locks (no transaction tables).
 
-    Its refusal is the same as for any other failure, so a metastore that has given a lock once is taken to have them.
+    Its error is the same as for any other failure, so a metastore that has granted a lock is assumed to support them.
     Raises ProviderBusy if another holder does not release the lock in time.
     """
     about = About(Kind.TABLE, f"{database}.{table}")
@@ -62,7 +62,7 @@ def locked(endpoints: Sequence[Endpoint], metastore: Metastore, database: str, t
 
 
 def _wait(metastore: Metastore, lock: LockResponse, about: About) -> None:
-    """Wait for the lock; each check keeps the request alive, as a heartbeat does. Raises ProviderBusy."""
+    """Poll for the lock; each check also serves as a heartbeat. Raises ProviderBusy."""
     deadline, pause = time.monotonic() + WAIT, FIRST_PAUSE
     while lock.state == LockState.WAITING and time.monotonic() < deadline:
         time.sleep(pause)
@@ -76,7 +76,7 @@ def _wait(metastore: Metastore, lock: LockResponse, about: About) -> None:
 
 
 def _release(endpoints: Sequence[Endpoint], metastore: Metastore, lock: int, about: About) -> None:
-    """Release the lock, on another connection if this one is broken: a lock that stays blocks others for minutes."""
+    """Release the lock, on another connection if this one is broken: a leftover lock blocks others for minutes."""
     try:
         if metastore.is_good:
             with suppress(ProviderUnavailable):
@@ -94,6 +94,6 @@ def _unlock(metastore: Metastore, lock: int, about: About) -> None:
 
 @contextmanager
 def locked_table(catalog: HiveCatalog, database: str, table: str) -> Iterator[tuple[Metastore, bool]]:
-    """A connection that holds the table's lock, and whether the metastore has locks."""
+    """A connection holding the table's lock, and whether the metastore has locks."""
     with catalog.metastore() as metastore, locked(catalog.endpoints, metastore, database, table) as has_lock:
         yield metastore, has_lock

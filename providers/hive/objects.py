@@ -1,6 +1,6 @@
-"""A metastore's objects as definitions, and definitions written back onto them.
+"""Convert a metastore's objects to definitions, and apply definitions to them.
 
-Fields that a definition does not have, such as skewed columns or privileges, stay as they are.
+Fields that a definition lacks, such as skewed columns or privileges, stay unchanged.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from metalake.kinds import Kind
 from providers.hive_like.parameters import formats_in
 from providers.remote_objects import PARTITION, Remote, digest
 
-DDL_TIME = "transient_lastDdlTime"  # changes with every write, so it is no part of the version
+DDL_TIME = "transient_lastDdlTime"  # changes with every write, so not part of the version
 COMMENT = "comment"
 ASCENDING, DESCENDING = 1, 0
 
 
 def schema_of(database: Database) -> Remote:
-    """A database as a Remote, without identity: a metastore cannot tell a database from a later one of its name."""
+    """A database as a Remote, without identity: a metastore cannot distinguish it from a later one of the same name."""
     owner_type = PrincipalType._VALUES_TO_NAMES.get(database.ownerType) if database.ownerType else None
     definition = {
         "comment": database.description,
@@ -62,7 +62,7 @@ def database_from(name: str, definition: Mapping[str, Any]) -> Database:
 
 
 def table_of(table: Table) -> Remote:
-    """A table as a Remote; its identity is the second of its creation, which no alteration changes."""
+    """A table as a Remote; its identity is its creation time in seconds, which alterations preserve."""
     _name(table.tableName)
     return described_table(hive_table(table), str(table.createTime))
 
@@ -119,7 +119,7 @@ def _columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
 
 
 def written(wanted: HiveTable, onto: Table) -> Table:
-    """Write the definition onto a metastore's table; its name, database and times stay."""
+    """Apply the definition to a metastore's table; its name, database and times stay."""
     storage = onto.sd = onto.sd or StorageDescriptor()
     serde = storage.serdeInfo = storage.serdeInfo or SerDeInfo()
     onto.parameters = dict(wanted.parameters)
@@ -158,7 +158,7 @@ def partition_of(keys: Sequence[HiveColumn], partition: Partition) -> Remote:
 
 
 def partition_from(table: Table, definition: Mapping[str, Any]) -> Partition:
-    """A new partition with the table's file format; without a location it lies below the table."""
+    """A new partition with the table's file format; by default it lies below the table."""
     storage = deepcopy(table.sd)
     storage.location = definition["location"]
     return Partition(

@@ -25,7 +25,7 @@ from providers.view_stores import RemoteViewPointers
 
 
 class HivePointed(HiveLikePointed):
-    """Objects of one kind in a metastore whose entry points to a metadata file."""
+    """Objects of one kind in a metastore whose entries point to metadata files."""
 
     provider: HiveCatalog
 
@@ -39,9 +39,9 @@ class HivePointed(HiveLikePointed):
         by_owner: bool,
         marker: str = "",
     ) -> Remote:
-        """Point the entry to new metadata, as Iceberg's own Hive catalog does: always under the entry's lock.
+        """Compare-and-swap the entry's pointer under its lock, as Iceberg's HiveCatalog does.
 
-        Raises Conflict, and Unsupported if the metastore has no locks or the entry is not an Iceberg one.
+        Raises Conflict, and Unsupported if the metastore has no locks or the entry is not Iceberg.
         """
         full_name = f"{KINDS[self.kind].label} {schema[0]}.{name}"
         with locked_table(self.provider, schema[0], name) as (metastore, has_lock):

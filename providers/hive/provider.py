@@ -1,4 +1,4 @@
-"""A Hive Metastore: databases, tables of every kind and their partitions, over thrift."""
+"""hive: a Hive Metastore with databases, tables of all formats and their partitions, over Thrift."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from providers.hive.schemas import HiveSchemas
 from providers.hive.tables import HiveTables
 from providers.hive.views import HiveViews
 
-ICEBERG = frozenset({"iceberg"})  # of views, which have other formats only in the forms of engines
+ICEBERG = frozenset({"iceberg"})  # the only view format that is not an engine's form
 
 
 class HiveProvider(HiveCatalog):

@@ -32,7 +32,7 @@ PAGE = 100
 
 
 class HiveSchemas(HiveLikeSchemas):
-    """Databases; an alteration compares without a lock, since no writer takes one."""
+    """Databases; an alteration compares versions without a lock, since no writer takes one."""
 
     provider: HiveCatalog
     deletes_folders = True
@@ -81,9 +81,9 @@ class HiveSchemas(HiveLikeSchemas):
     def drop(
         self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """Drop the database; with `cascade` first its tables one by one, with the files of managed ones.
+        """Drop the database; with `cascade` first its tables one by one, including managed tables' files.
 
-        Other files in its folder stay, such as those of external tables.
+        Other files in its folder stay, such as external tables'.
         """
         name, about = schema[0], About(Kind.SCHEMA, schema[0])
         with self.provider.metastore() as metastore:
@@ -105,7 +105,7 @@ class HiveSchemas(HiveLikeSchemas):
         return {"comment": comment, "location": location, "parameters": parameters, "owner": None, "owner_type": None}
 
     def with_properties(self, definition: Json, comment: str | None, properties: dict[str, str]) -> Json:
-        """Only parameters can change: a metastore of Hive 2 silently ignores any other change."""
+        """Only parameters can change: a Hive 2 metastore silently ignores any other change."""
         location, parameters = self.split_location(definition, properties)
         if comment != definition["comment"]:
             raise Unsupported("A metastore keeps the comment that a schema was made with.", kind=Kind.SCHEMA)
@@ -114,6 +114,6 @@ class HiveSchemas(HiveLikeSchemas):
         return {**definition, "parameters": parameters}
 
     def overlaps(self, location: str, other: Remote) -> bool:
-        """The first database's location contains the folders of the others, so lying inside it is no overlap."""
+        """The default database's location contains the others' folders, so lying inside it is no overlap."""
         place = other.definition["location"]
         return bool(place) and locations.overlap(location, place, within=other.name != ROOT)

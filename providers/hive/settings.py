@@ -32,7 +32,7 @@ class HiveSettings(PlacedSettings, ExternalSettings):
 
 
 def require_offered(properties: Mapping[str, str]) -> None:
-    """Raise Unsupported for a metastore that asks for Kerberos or TLS."""
+    """Raise Unsupported for a metastore with Kerberos or TLS."""
     for key, value in properties.items():
         name = key.removeprefix(BYPASS)
         if name in KERBEROS or (name in SWITCHES and value.strip().lower() == "true"):

@@ -45,23 +45,23 @@ from providers.hive_like.parameters import formats_of_remote, marked
 from providers.hive_like.tables import HiveLikeTables
 from providers.remote_objects import Json, Levels, Page, Remote, files_left
 
-NAMES, TABLES = 5_000, 200  # a page's items
+NAMES, TABLES = 5_000, 200  # page sizes
 LISTING_SECONDS = 600.0
-MOST_NAMES = 1_000_000  # names of all listings that are being paged through
+MOST_NAMES = 1_000_000  # in all cached listings together
 MANAGED_STAYS = "a metastore deletes the folder of a managed table with it, so such a table lies in its schema's folder"
 TO_NAME_ONE = "leave the location out, or make an EXTERNAL_TABLE"
-LONGEST_KEY, LONGEST_TEXT = 256, 4_000  # of a metastore's own database
+LONGEST_KEY, LONGEST_TEXT = 256, 4_000  # characters, in a metastore's database
 
 _keeping = threading.Lock()
-# Names and kinds of a listing that is being paged through, by catalog and database, and when they were listed.
+# Listings in progress: (catalog, database) -> when they were listed, and the names with kinds.
 _listings: dict[tuple[int, str], tuple[float, list[tuple[str, str]]]] = {}
 
 
 class HiveTables(HiveLikeTables):
     """Tables; an alteration compares versions under the table's lock.
 
-    If the metastore has no locks, or another writer takes none, a change in the milliseconds between the comparison and
-    the alteration is noticed only by metastores that check expected parameters (2.3.10 and later).
+    Without locks, or with a writer that takes none, only metastores that check expected parameters (2.3.10 and later)
+    detect a change in the milliseconds between comparison and alteration.
     """
 
     provider: HiveCatalog
@@ -75,7 +75,7 @@ class HiveTables(HiveLikeTables):
     def list(
         self, schema: Levels, page: str | None = None, whole: bool = False, names: Sequence[str] | None = None
     ) -> Page:
-        """A page of tables, without definitions unless `whole` or the catalog hides tables by their format."""
+        """A page of tables, without definitions unless `whole` or if the catalog hides tables by format."""
         name = schema[0]
         with self.provider.metastore() as metastore:
             if names is not None:
@@ -89,7 +89,7 @@ class HiveTables(HiveLikeTables):
             return read_whole(metastore, name, [table for table, _ in chosen], following)
 
     def _listing(self, metastore: Metastore, database: str, *, is_first: bool) -> Sequence[tuple[str, str]]:
-        """The names and kinds of a database's tables; the pages of one listing share them."""
+        """The names and kinds of a database's tables, cached for the pages of one listing."""
         place, now = (self.provider.catalog_id, database), time.monotonic()
         listed_at, kinds = _listings.get(place, (0.0, []))
         if is_first or not kinds or now - listed_at > LISTING_SECONDS:
@@ -161,7 +161,7 @@ class HiveTables(HiveLikeTables):
     def rename(
         self, schema: Levels, table: str, to_schema: Levels, to_table: str, identity: str, by_owner: bool = False
     ) -> Remote:
-        """Rename the table; a metastore moves the files of a managed table that lies in its schema's folder."""
+        """Rename the table; a metastore moves a managed table's files if they lie in its schema's folder."""
         source, target = schema[0], to_schema[0]
         name = folded_name(to_table, HIVE, Kind.TABLE)
         with locked_table(self.provider, source, table) as (metastore, _):
@@ -179,9 +179,9 @@ class HiveTables(HiveLikeTables):
     def drop(
         self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """Drop the table, with its files if it is managed; an external table keeps them, so it cannot be purged.
+        """Drop the table, with its files if it is managed; external tables keep them, so purging one raises Unsupported.
 
-        The files of an Iceberg table always stay, as in Iceberg's own Hive catalog: a metastore knows only its folder.
+        An Iceberg table's files always stay, as with Iceberg's HiveCatalog: a metastore knows only its folder.
         """
         with self.provider.metastore() as metastore:
             there = read_same(metastore, schema[0], table, identity)
@@ -196,7 +196,7 @@ class HiveTables(HiveLikeTables):
     def _is_iceberg(self, there: Table) -> bool:
         return self.pointed.location(table_of(there).definition) is not None
 
-    # What they mean
+    # Definitions
 
     def require_fit(self, table: HiveTable) -> None:
         for key in table.parameters:
@@ -208,7 +208,7 @@ class HiveTables(HiveLikeTables):
                 raise TooLarge(f"{what} is over {LONGEST_TEXT} characters", kind=Kind.TABLE)
 
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
-        """The properties of a new table, with its location; without one the metastore puts it below its database.
+        """A new table's properties with its location; without one the metastore puts it below its database.
 
         A table with another location is external by default, as in Spark: a metastore deletes a managed table's folder.
         """

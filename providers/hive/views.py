@@ -32,11 +32,11 @@ from providers.hive_like.parameters import marked
 from providers.hive_like.views import HiveLikeViews, about_views
 from providers.remote_objects import Json, Levels, Page, Remote
 
-VIEWS = 200  # a page's items
+VIEWS = 200  # page size
 
 
 class HiveViews(HiveLikeViews):
-    """Views; an alteration compares versions under the view's lock, as one of a table does."""
+    """Views; as for tables, an alteration compares versions under the lock."""
 
     provider: HiveCatalog
     pointers = HiveViewPointers
@@ -81,7 +81,7 @@ class HiveViews(HiveLikeViews):
 
     @property
     def pointed(self) -> HiveViewPointers:
-        """The store of the Iceberg views."""
+        """The store of Iceberg views."""
         store = self.provider.view_pointers
         assert isinstance(store, HiveViewPointers)
         return store

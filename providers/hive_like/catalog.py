@@ -1,4 +1,4 @@
-"""The base of catalogs whose system has Hive's model of databases and tables: a Hive metastore, AWS Glue.
+"""The base of catalogs with Hive's data model: Hive metastores and AWS Glue.
 
 A schema's definition has its `location` or None.
 """
@@ -23,28 +23,28 @@ from providers.remote_objects import Remote
 
 
 class HiveLikePlaces(ABC):
-    """The places of one catalog."""
+    """The locations of one catalog."""
 
     def __init__(self, catalog: Placed) -> None:
         self.catalog = catalog
 
     @abstractmethod
     def home_of(self, schema: Remote) -> str | None:
-        """The folder for tables of a schema without a location, or None if there is none."""
+        """The default folder for a schema's tables, or None."""
 
     def hive_place(self, location: str, *own: str | None) -> str:
         """Check a requested location of a schema, a Hive table or a partition. Raises Invalid."""
         return self.allowed_place(location, *own)
 
     def ground(self, schema: Remote) -> Ground:
-        """Below the schema's own location or its default folder, and in the places that its owner opened."""
+        """Below the schema's own location or default folder, and in its `allowed-locations`."""
         own, home = schema.definition["location"], self.home_of(schema)
         opened = divided(schema.definition["parameters"].get("allowed-locations"))
         folders = tuple(dict.fromkeys(place for place in (own, home) if place))
         return Ground(own=folders, opened=tuple(place for place in opened if self.catalog.is_named(place)))
 
     def place_of(self, schema: Remote, name: str, asked: str | None, ending: str = "") -> str:
-        """The location of a new table: the requested one, or a folder of its name in the schema's default folder."""
+        """A new table's location: the requested one, or a folder in the schema's default folder. Raises Invalid."""
         own = schema.definition["location"]
         if asked:
             return self.allowed_place(asked, own)
@@ -59,7 +59,7 @@ class HiveLikePlaces(ABC):
         return self.allowed_place(by_default, own)
 
     def allowed_place(self, location: str, *own: str | None) -> str:
-        """The location as it was sent. Raises Invalid unless it is in a place of the catalog, or in an `own` one."""
+        """The location, unchanged. Raises Invalid unless it is in one of the catalog's locations or an `own` one."""
         if self.catalog.is_named(location):
             return locations.check_allowed(location, self.catalog.allowed, file_roots=self.catalog.file_roots)
         others = [place for place in own if place and self.catalog.is_open_place(place)]
@@ -67,7 +67,7 @@ class HiveLikePlaces(ABC):
 
 
 class HiveLikeCatalog(Placed, ABC):
-    """Definitions of tables are HiveTables as JSON; those of schemas have `comment`, `location` and `parameters`."""
+    """Table definitions are HiveTables as JSON; schema definitions have `comment`, `location` and `parameters`."""
 
     rule: ClassVar[NameRule]  # names of schemas and tables
     iceberg_rule: ClassVar[NameRule]  # names of Iceberg tables
@@ -78,7 +78,7 @@ class HiveLikeCatalog(Placed, ABC):
 
     @classmethod
     def shown_formats(cls, properties: Mapping[str, str]) -> frozenset[str]:
-        """The formats in which tables can be made here and that the properties do not hide."""
+        """The formats in which tables can be created here and that the properties do not hide."""
         return MADE_HERE
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Entries that a harvest's crawler made: checked as what the system itself answers need not be."""
+"""Validates entries from a harvest's crawler, which, unlike the system's own responses, are untrusted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Identity = Annotated[str, Field(max_length=128)]
 
 
 class Entry(BaseModel):
-    """An entry without fields that are not its own; lists and numbers are what they are."""
+    """An entry without unknown fields or type coercion."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class TableEntry(Entry):
-    """A table by its definition: that of a HiveTable."""
+    """A table, defined as a HiveTable."""
 
     identity: Identity
     definition: HiveTable
@@ -34,7 +34,7 @@ AnyEntry = TypeVar("AnyEntry", bound=Entry)
 
 
 def checked(entry: type[AnyEntry], given: Json, kind: Kind) -> AnyEntry:
-    """The entry. Raises Invalid naming the place of the first mistake."""
+    """Parse an entry. Raises Invalid with the path of the first error."""
     try:
         return entry.model_validate_json(orjson.dumps(given))
     except ValidationError as wrong:

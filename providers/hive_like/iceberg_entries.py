@@ -1,5 +1,5 @@
-"""Iceberg objects in a Hive-like system: an entry with the location of the metadata file, which also repeats the
-columns and properties for readers that do not open that file. What tables and views have in common.
+"""Iceberg tables and views in a Hive-like system: entries with the metadata location, which also repeat the columns and
+properties for readers that do not open the metadata file.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from providers.stores import RemotePointed
 Json = dict[str, Any]
 
 TYPE = "table_type"
-OLD_PLAN = "metalake.planned"  # in the rest of a definition, where older versions put the plan
-# Properties of an object that its entry does not repeat: the comment is a field, and a drop must leave the files.
+OLD_PLAN = "metalake.planned"  # in a definition's `rest`, where older versions stored the plan
+# Properties that the entry does not repeat: the comment is a field, and a drop must leave the files.
 NOT_REPEATED = frozenset({"comment", "EXTERNAL", "external.table.purge", MARKER, POINTER, PREVIOUS, TYPE})
-LONGEST_COMMENT = 255  # characters of a column's comment; the metadata file has all of it
+LONGEST_COMMENT = 255  # characters of a column comment; the metadata file has it in full
 
 
 class HiveLikePointed(RemotePointed):
-    """Objects of one kind whose entry has the location of the metadata file in a parameter.
+    """Objects of one kind whose entries have the metadata location in a parameter.
 
-    `mark` is what the entry says that it is, `entry_type` its type in the system.
+    `mark` is the entry's `table_type` parameter, `entry_type` its type in the system.
     """
 
     provider: HiveLikeCatalog
@@ -55,15 +55,15 @@ class HiveLikePointed(RemotePointed):
 
     @abstractmethod
     def described(self, entry: HiveTable, metadata: Json) -> HiveTable:
-        """The entry with the metadata's columns and whatever else Iceberg's catalog for this system writes to it."""
+        """The entry with the metadata's columns and everything else that Iceberg's catalog for this system writes."""
 
     @abstractmethod
     def parse(self, content: bytes) -> Json:
-        """The metadata of a file. Raises Invalid."""
+        """Parse a metadata file. Raises Invalid."""
 
     @abstractmethod
     def columns(self, metadata: Json) -> Sequence[Json]:
-        """The present columns as Iceberg's fields. Raises Invalid if the metadata lacks them."""
+        """The current columns as Iceberg fields. Raises Invalid if the metadata lacks them."""
 
     def location(self, definition: Json) -> str | None:
         parameters = definition["parameters"]
@@ -78,7 +78,7 @@ class HiveLikePointed(RemotePointed):
         )
 
     def place(self, schema: Remote, name: str, asked: str | None) -> str:
-        """The location of a new object; a default one is unique, since a renamed one stays in its old folder."""
+        """A new object's location; defaults are unique, since renamed objects stay in their folder. Raises Invalid."""
         self.check_names(schema, name)
         return self.provider.places.place_of(schema, name, asked, ending=f"-{uuid4().hex}")
 
@@ -87,13 +87,13 @@ class HiveLikePointed(RemotePointed):
         folded_name(name, self.provider.iceberg_rule, self.kind)
 
     def named_places(self, definition: Json, plan: Json | None = None) -> Sequence[str]:
-        """The places of an object's files, present or planned, that its definition or plan names."""
+        """The locations of an object's current or planned files, from its definition or plan."""
         definition, plan = with_plan(definition, plan)
         if plan and "write" in plan:
             return table_locations.effective_locations(plan["write"])
         return [place for place in (definition.get("location"), self.location(definition)) if place]
 
-    # New ones
+    # Drafts
 
     def draft(self, schema: Remote, name: str, metadata: Json, location: str | None = None) -> NewTable:
         self.check_names(schema, name)
@@ -102,7 +102,7 @@ class HiveLikePointed(RemotePointed):
         return self.registered(schema, HiveTable(name=name), location)
 
     def planned(self, schema: Remote, name: str, comment: str | None, metadata: Json) -> NewTable:
-        """The entry of a new object, and the plan to write its metadata. Raises Invalid for wrong metadata."""
+        """A new object's entry, and the plan to write its metadata. Raises Invalid for wrong metadata, Unsupported."""
         place = metadata["location"]
         self._check_columns(metadata)
         self.files(place).check_metadata(metadata)
@@ -112,7 +112,7 @@ class HiveLikePointed(RemotePointed):
         return NewTable(entry.as_json(), {"schema": schema.name, "places": [place], "write": metadata})
 
     def registered(self, schema: Remote, entry: HiveTable, pointer: str) -> NewTable:
-        """The entry of an object to register; its metadata file is read only when the entry is made."""
+        """The entry of an object to register; its metadata file is read only on creation. Raises Invalid, Unsupported."""
         own = schema.definition["location"]
         places = [own] if own else []
         self.files(*places).allowed_place(pointer)
@@ -122,13 +122,13 @@ class HiveLikePointed(RemotePointed):
         return NewTable(pointed.as_json(), {"schema": schema.name, "places": places})
 
     def require_shown(self, entry: HiveTable) -> None:
-        """Raise Unsupported for a new object that the catalog's properties would hide."""
+        """Raise Unsupported if the catalog's properties would hide the new object."""
         if not self.provider.tables.shows(Remote(entry.name, entry.as_json())):
             what = KINDS[self.kind].plural
             raise Unsupported(f"The catalog's properties hide {what} of this format, so none is made.", kind=self.kind)
 
     def _check_columns(self, metadata: Json) -> None:
-        """Raise Invalid for columns whose names differ only in case, which would be one column in the entry."""
+        """Raise Invalid for column names that differ only by case, which would be one column in the entry."""
         seen: dict[str, str] = {}
         for column in self.columns(metadata):
             other = seen.setdefault(column["name"].lower(), column["name"])
@@ -136,14 +136,14 @@ class HiveLikePointed(RemotePointed):
                 what = f"columns: {other} and {column['name']} would be one column in {self.label}"
                 raise Invalid(f"{what}, which knows no capitals", kind=self.kind)
 
-    # Making them
+    # Creation
 
     @contextmanager
     def prepared(self, schema: Levels, definition: Json, plan: Json | None) -> Iterator[HiveTable]:
-        """An entry ready to be made; a new Iceberg object's metadata file is written, a registered one's is read.
+        """The entry to create, after writing a new Iceberg object's metadata file or reading a registered one's.
 
-        If the block refuses the entry, the written file is removed. Raises AlreadyExists, Invalid, TooLarge,
-        ProviderUnavailable; OutcomeUnknown if the file may be left.
+        If the block raises, the written file is removed. Raises AlreadyExists, Invalid, TooLarge, ProviderUnavailable;
+        OutcomeUnknown if the file may be left.
         """
         definition, plan = with_plan(definition, plan)
         entry = HiveTable.from_json(definition)
@@ -159,12 +159,12 @@ class HiveLikePointed(RemotePointed):
             remove = self.discard if isinstance(refusal, AlreadyExists) else self._delete_file
             try:
                 remove(definition, plan)
-            except MetalakeError:  # the sweeper tries to remove the file again when it undoes the intent
+            except MetalakeError:  # the sweeper retries this when it rolls the intent back
                 raise OutcomeUnknown(refusal.message, kind=refusal.kind) from refusal
             raise
 
     def require_free(self, schema: Levels, name: str) -> None:
-        """Raise AlreadyExists before a file is written in vain; the system itself decides between racing creations."""
+        """Raise AlreadyExists before writing a file for nothing; the system itself resolves races."""
         with suppress(NotFound):
             there = self.provider.tables.load(schema, name)
             what = KINDS[Kind(there.kind)].label
@@ -179,7 +179,7 @@ class HiveLikePointed(RemotePointed):
             except ProviderUnavailable as silence:
                 if not silence.retryable or locations.is_local(pointer):
                     raise
-                raise OutcomeUnknown(silence.message, kind=silence.kind) from silence  # the file may arrive yet
+                raise OutcomeUnknown(silence.message, kind=silence.kind) from silence  # the file may still appear
             return entry
         metadata = self.parse(store.read_foreign(pointer))
         store.check_metadata(metadata)
@@ -187,7 +187,7 @@ class HiveLikePointed(RemotePointed):
         return self._entry(entry, metadata, pointer)
 
     def _require_ground(self, plan: Json, metadata: Json) -> None:
-        """Raise Forbidden if a registered object lies outside the ground that its plan allows."""
+        """Raise Forbidden if a registered object lies outside its plan's allowed locations."""
         if "ground" not in plan:
             return
         ground = Ground(**{name: tuple(places) for name, places in plan["ground"].items()})
@@ -201,7 +201,7 @@ class HiveLikePointed(RemotePointed):
                 )
 
     def discard(self, definition: Json, plan: Json | None) -> None:
-        """Remove the metadata file of an object that was not made, unless the object points to it after all."""
+        """Remove the metadata file of an object that was not created, unless an object does point to it."""
         written = written_for(definition, plan)
         definition, plan = with_plan(definition, plan)
         if written is None or plan is None:
@@ -214,7 +214,7 @@ class HiveLikePointed(RemotePointed):
             self.files().discard(written)
 
     def _delete_file(self, definition: Json, plan: Json | None) -> None:
-        """Remove the metadata file. Raises ProviderUnavailable if a later try may succeed."""
+        """Remove the metadata file. Raises ProviderUnavailable if a retry may succeed."""
         if written := written_for(definition, plan):
             try:
                 self.files().remove(written)
@@ -225,7 +225,7 @@ class HiveLikePointed(RemotePointed):
     # Commits
 
     def committed(self, entry: HiveTable, pointer: str) -> HiveTable:
-        """The entry after a commit whose metadata file `pointer` is written already.
+        """The entry after a commit whose metadata file, `pointer`, is already written.
 
         Raises Invalid, TooLarge, ProviderUnavailable.
         """
@@ -254,7 +254,7 @@ class HiveLikePointed(RemotePointed):
 
 
 def with_plan(definition: Json, plan: Json | None) -> tuple[Json, Json | None]:
-    """The definition and the plan as two values: intents of older versions have the plan inside the definition."""
+    """The definition and the plan separately: intents of older versions have the plan inside the definition."""
     rest = definition.get("rest") or {}
     if OLD_PLAN not in rest:
         return definition, plan
@@ -262,13 +262,13 @@ def with_plan(definition: Json, plan: Json | None) -> tuple[Json, Json | None]:
 
 
 def written_for(definition: Json, plan: Json | None) -> str | None:
-    """The metadata file that making this object writes; None if it writes none."""
+    """The metadata file written when this object is created; None if none is."""
     definition, plan = with_plan(definition, plan)
     return definition["parameters"][POINTER] if plan and "write" in plan else None
 
 
 def comment_of(field: Json) -> str | None:
-    """The comment of a column of the metadata, as long as an entry can have it."""
+    """A metadata column's comment, cut to LONGEST_COMMENT."""
     comment: str | None = field.get("doc")
     return comment and comment[:LONGEST_COMMENT]
 

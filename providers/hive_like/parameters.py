@@ -1,4 +1,4 @@
-"""Formats and parameters of Hive-like tables and schemas, and our marker among the parameters."""
+"""Formats and parameters of Hive-like tables and schemas, including our marker."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from providers.remote_objects import METADATA_FILE, Remote
 
 Json = dict[str, Any]
 
-MARKER = "metalake.intent"  # the parameter by which we recognise an object that an intent of ours wrote
+MARKER = "metalake.intent"  # the parameter that identifies an object written by one of our intents
 POINTER, PREVIOUS = "metadata_location", "previous_metadata_location"
-MADE_HERE = frozenset({"iceberg", "hive"})  # formats of tables that are made here
+MADE_HERE = frozenset({"iceberg", "hive"})  # formats of tables that can be created here
 
 
 def formats_in(table: HiveTable) -> str:
-    """The formats of a table, or the form of a view, as text for `Remote.formats`."""
+    """A table's formats, or a view's form, as the string for `Remote.formats`."""
     if table.is_view:
         form = detect(table)
         return f"{form},{METADATA_FILE}" if form is Form.ICEBERG and table.parameters.get(POINTER) else form.value
@@ -47,7 +47,7 @@ def without_marker(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties. Raises TooLarge for too many or too long ones, Invalid for the name of our marker."""
+    """Validate properties. Raises TooLarge for too many or too long ones, Invalid for our marker's name."""
     forbidden_properties.check_limits(properties)
     for name in properties:
         if name.lower() == MARKER:

@@ -16,7 +16,7 @@ class HiveLikePartitions(RemotePartitions):
     provider: HiveLikeCatalog
 
     def require_place(self, table: HiveTable, place: str) -> None:
-        """Raise Invalid for a place where a partition of the table may not lie."""
+        """Raise Invalid for a location where a partition of the table may not lie."""
 
     def draft(self, table: Json, asked: IdentityPartition) -> Json:
         of = HiveTable.from_json(table)

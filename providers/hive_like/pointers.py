@@ -1,4 +1,4 @@
-"""Iceberg tables in a Hive-like system: what `providers.hive_like.iceberg_entries` has, and native creations."""
+"""Iceberg tables in a Hive-like system: `providers.hive_like.iceberg_entries` plus native API creations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_HIVE_TABLES = {*PLACES} - {"location", "table-type"}
 
 
 class HiveLikePointers(HiveLikePointed, RemotePointers):
-    """Tables whose entry has the location of the metadata file in a parameter."""
+    """Tables whose entry has the metadata location in a parameter."""
 
     kind, mark, entry_type = Kind.TABLE, "ICEBERG", EXTERNAL_TABLE
 
@@ -40,7 +40,7 @@ class HiveLikePointers(HiveLikePointed, RemotePointers):
         return self.provider.places.home_of(schema)
 
     def new_table(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
-        """A new table from a native request; with the property `metadata_location`, a table to register."""
+        """A new table from a native API request; with the property `metadata_location`, a table to register."""
         self.check_names(schema, asked.name)
         if POINTER in asked.properties:
             return self._to_register(schema, asked)

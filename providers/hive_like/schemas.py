@@ -1,4 +1,4 @@
-"""Definitions of Hive-like schemas: `comment`, `location`, `parameters`, and fields of the system's own."""
+"""Definitions of Hive-like schemas: `comment`, `location`, `parameters`, and system-specific fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HiveLikeSchemas(RemoteSchemas):
         return self.with_properties(definition, *changed_schema(shown["comment"], shown["properties"], changes))
 
     def wanted(self, now: Json, changes: Sequence[Json] | None, expected: Json | None) -> Json:
-        """The schema's definition after the changes; without changes, the expected one."""
+        """The definition after the changes, or the expected one without any."""
         return (expected or {}) if changes is None else self.altered(now, changes)
 
     def show(self, definition: Json) -> Json:
@@ -38,9 +38,9 @@ class HiveLikeSchemas(RemoteSchemas):
     def split_location(
         self, definition: Mapping[str, Any], properties: dict[str, str]
     ) -> tuple[str | None, dict[str, str]]:
-        """The location and the parameters that properties set.
+        """The location and the parameters from properties.
 
-        The property `location` is the location, unless the schema has a parameter of that name, which it sets then.
+        The property `location` is the location, unless the schema has a parameter of that name.
         """
         parameters = checked(properties)
         if "location" in definition["parameters"]:

@@ -1,4 +1,4 @@
-"""Definitions of Hive-like tables, and how the native wire shows and changes them; nothing here makes a call."""
+"""Definitions of Hive-like tables, and how the native API shows and changes them; makes no calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from providers.remote_objects import Json, NewTable, Remote
 from providers.stores import RemoteTables
 
 SCHEMA_URL = "avro.schema.url"  # a metastore fetches it
-FORMAT_WORDS = ("table_type", "table-format")  # properties by which a creation names its format
+FORMAT_WORDS = ("table_type", "table-format")  # properties that select a new table's format
 
 
 class HiveLikeTables(RemoteTables):
@@ -34,25 +34,25 @@ class HiveLikeTables(RemoteTables):
 
     @property
     def pointed(self) -> HiveLikePointers:
-        """The store of the Iceberg tables."""
+        """The store of Iceberg tables."""
         store = self.provider.pointers
         assert isinstance(store, HiveLikePointers)
         return store
 
     @property
     def default_format(self) -> str:
-        """The format of a new table that names none."""
+        """The format of new tables that specify none."""
         return "hive"
 
     @abstractmethod
     def placed(self, schema: Remote, asked: CreateTableRequest) -> dict[str, str]:
-        """The properties of a new Hive table, with its location unless the system chooses that."""
+        """A new Hive table's properties, with its location unless the system chooses it."""
 
     def require_fit(self, table: HiveTable) -> None:
-        """Raise TooLarge or Invalid for values that the system cannot store and would not refuse at once."""
+        """Raise TooLarge or Invalid for values that the system cannot store and would not reject immediately."""
 
     def require_movable(self, table: HiveTable) -> None:
-        """Raise Invalid if the location of this table must not change."""
+        """Raise Invalid if this table's location must not change."""
 
     # New tables
 
@@ -101,10 +101,10 @@ class HiveLikeTables(RemoteTables):
     def discard(self, definition: Json, plan: Json | None = None) -> None:
         self.pointed.discard(definition, plan)
 
-    # Tables that are there
+    # Existing tables
 
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
-        """The definition after updates. Raises Unsupported for an Iceberg table, which only commits change."""
+        """The definition after updates. Raises Invalid, TooLarge; Unsupported for Iceberg tables: only commits change them."""
         table = HiveTable.from_json(definition)
         if self.pointed.location(definition) is not None:
             raise Unsupported(
@@ -124,7 +124,7 @@ class HiveLikeTables(RemoteTables):
         return changed.as_json()
 
     def wanted(self, now: HiveTable, changes: Sequence[Json] | None, expected: Json | None, marker: str) -> HiveTable:
-        """The table after the changes, with our marker; without changes, the expected one."""
+        """The table after the changes, or the expected one without any, with our marker."""
         definition = (expected or {}) if changes is None else self.altered(now.as_json(), read_changes(changes))
         return HiveTable.from_json(marked(definition, marker))
 

@@ -1,4 +1,4 @@
-"""Views of a metastore or of Glue, read and written in the private form of whatever engine they are for."""
+"""Views in a metastore or Glue, read and written in the private form of their engine."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _entry_of(definition: Json) -> HiveTable:
 
 @contextmanager
 def about_views() -> Iterator[None]:
-    """Failures of calls that tables and views share are about a view."""
+    """Make errors of calls that tables and views share refer to a view."""
     try:
         yield
     except MetalakeError as failure:

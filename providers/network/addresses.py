@@ -15,8 +15,8 @@ Network = IPv4Network | IPv6Network
 PUBLIC = "public"
 METADATA = "cloud metadata"
 
-# The instance metadata services of clouds, which serve a machine's credentials. The addresses in fd00::/8 were published
-# by AWS, Google, Oracle, Scaleway, Akamai and Alibaba, in this order; 168.63.129.16 is Azure's, though it looks public.
+# Instance metadata services of clouds, which serve a machine's credentials. The addresses in fd00::/8 were published by
+# AWS, Google, Oracle, Scaleway, Akamai and Alibaba, in this order; 168.63.129.16 is Azure's, though it looks public.
 METADATA_NETWORKS = [
     ip_network(text)
     for text in (

@@ -153,7 +153,7 @@ def aws_client(
 
 
 def _ask_no_other_region(context: dict[str, Any], **_: object) -> None:
-    """Do not follow redirects: S3's client would look up the bucket's region again, in an endless loop if redirected."""
+    """Do not follow redirects: S3's client would look up the bucket's region, in an endless loop if redirected."""
     context.get("s3_redirect", {})["redirected"] = True
 
 

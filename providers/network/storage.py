@@ -83,7 +83,7 @@ def parse_storage(properties: Mapping[str, str]) -> list[tuple[str, Endpoint]]:
 def check_storage(properties: Mapping[str, str]) -> None:
     """Look up the hosts of properties to be registered, all within CONNECT_SECONDS.
 
-    Raises Invalid for an unknown host and for one that the server must not connect to, ProviderUnavailable if DNS fails.
+    Raises Invalid for an unknown host or one that the server must not connect to, ProviderUnavailable if DNS fails.
     """
     try:
         reach_storage(properties)
