@@ -1,1 +1,1 @@
-"""Hive tables as plain data, as a metastore or AWS Glue stores them: how to read them, and how a change alters them."""
+"""Hive tables as a metastore or AWS Glue stores them, as plain data: parsing, creating and altering them."""

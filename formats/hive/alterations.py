@@ -1,4 +1,4 @@
-"""Native alterations of a Hive table."""
+"""Native API updates of a Hive table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONAL_PLACES = frozenset({"serde-name"})
 
 
 def rename_of(changes: Sequence[wire.TableUpdate]) -> wire.RenameTable | None:
-    """The rename that changes ask for, or None. Raises Invalid when it does not come alone."""
+    """The rename among the changes, or None. Raises Invalid if combined with other changes."""
     renames = [change for change in changes if isinstance(change, wire.RenameTable)]
     if renames and len(changes) > 1:
         raise Invalid("updates: a rename cannot be combined with other changes", kind="table")
@@ -32,11 +32,10 @@ def rename_of(changes: Sequence[wire.TableUpdate]) -> wire.RenameTable | None:
 
 
 def altered(table: HiveTable, changes: Sequence[wire.TableUpdate | wire.KeepProperty]) -> HiveTable:
-    """The table after native changes, applied in order, each to the result of those before it; all of them or none.
+    """The table after applying native updates in order, all or none.
 
-    Changes without effect give an equal table. The caller checks the new `location`, and whether the files can be read
-    with the new columns.
-    Raises Unsupported for what Hive cannot do, Invalid for a wrong change; both name the change.
+    No-op updates return an equal table. The caller checks the new `location`, and whether the files are readable with
+    the new columns. Raises Unsupported if Hive cannot do it, Invalid for a wrong update; both name the update.
     """
     draft = _Draft(table)
     for position, change in enumerate(changes):
@@ -46,7 +45,7 @@ def altered(table: HiveTable, changes: Sequence[wire.TableUpdate | wire.KeepProp
 
 @dataclass
 class _Draft:
-    """A table being changed; its columns are read only when one of them changes."""
+    """A table being changed; its columns are parsed lazily."""
 
     table: HiveTable
     columns: ColumnsDraft | None = None
@@ -77,20 +76,20 @@ class _Draft:
                 COLUMN_CHANGES[type(change)](self.columns, change, where)
 
     def set_comment(self, comment: str | None) -> None:
-        """Change the comment, and the parameter `comment` if the table has that too."""
+        """Set the comment, and the parameter `comment` if the table also has that."""
         self.places["comment"] = comment
         repeated = self.parameters.pop("comment", None)
         if repeated is not None and comment is not None:
             self.parameters["comment"] = comment
 
     def set_property(self, name: str, value: str) -> None:
-        """Set what readers are shown: a parameter hides an attribute of the same name, so it is set first."""
+        """Set a property where it is visible: a parameter shadows an attribute of the same name, so it comes first."""
         if name in self.parameters or not (name in PLACES or name.startswith(SERDE_PARAMETER)):
             self.parameters[name] = value
         elif name in PLACES:
             self.places[PLACES[name]] = value
             if name == "location" and "path" in self.serde_parameters:
-                self.serde_parameters["path"] = value  # where Spark looks for the files of a table of its own
+                self.serde_parameters["path"] = value  # where Spark looks for its own tables' files
         else:
             self.serde_parameters[name.removeprefix(SERDE_PARAMETER)] = value
 

@@ -1,4 +1,4 @@
-"""Changes of columns, made one after the other on a draft of a Hive table's columns."""
+"""Column updates, applied in order to a draft of a Hive table's columns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from metalake.wire import quote
 class ColumnsDraft:
     """A table's columns and partition keys by lower-case name, their order, and its bucket and sort columns.
 
-    `by_spark` says that Spark reads the table by its own schema. Such a table gets new columns and comments only, which
-    is all that Spark itself would change.
+    `by_spark` means that Spark reads the table by its own schema. Such a table allows only new columns and comments,
+    which is all that Spark itself would change.
     """
 
     columns: dict[str, HiveColumn]
@@ -32,7 +32,7 @@ class ColumnsDraft:
 
     @classmethod
     def of(cls, table: HiveTable, where: str) -> ColumnsDraft:
-        """Raises Unsupported if the columns are stored elsewhere, or two of them have the same name."""
+        """Raises Unsupported if the columns are stored elsewhere or two have the same name."""
         kind = ", ".join(formats_of(table))
         if "hive" not in formats_of(table):
             raise Unsupported(f"{where}: the columns of a table of format {kind} are changed by engines", kind="column")
@@ -70,7 +70,7 @@ class ColumnsDraft:
         return replace(table, columns=tuple(copies))
 
     def require_hive(self, where: str) -> None:
-        """Raises Unsupported for a table whose schema Spark keeps."""
+        """Raises Unsupported for a table with a schema managed by Spark."""
         if self.by_spark:
             raise Unsupported(
                 f"{where}: this table is kept by Spark, which adds columns at the end and changes comments, no more",
@@ -78,7 +78,7 @@ class ColumnsDraft:
             )
 
     def changeable(self, path: list[str], where: str) -> str:
-        """The lower-case name of a column. Raises Invalid when there is none, or it is a partition key."""
+        """The lower-case name of a column. Raises Invalid if it does not exist or is a partition key."""
         name = top_level(path, where)
         if name in self.keys:
             raise Invalid(f"{where}: the table is partitioned by {quote(name)}, and that never changes", kind="column")
@@ -91,7 +91,7 @@ class ColumnsDraft:
             raise Invalid(f"{where}: {quote(name)} is there already", kind="column")
 
     def place(self, name: str, position: wire.After | str, where: str) -> None:
-        """Insert a name that is not yet in the order."""
+        """Insert a new name into the order. Raises Invalid for an unknown position."""
         if not isinstance(position, wire.After):
             self.order.insert(0 if position == "first" else len(self.order), name)
             return
@@ -104,7 +104,7 @@ class ColumnsDraft:
 
 
 def add_column(draft: ColumnsDraft, change: wire.AddColumn, where: str) -> None:
-    """Add a column, the last before the partition keys unless the position says otherwise."""
+    """Add a column, by default the last before the partition keys."""
     top_level(change.field_name, f"{where}.fieldName")
     name = column_name(change.field_name[0], f"{where}.fieldName")
     draft.require_free(name, f"{where}.fieldName")
@@ -118,7 +118,7 @@ def add_column(draft: ColumnsDraft, change: wire.AddColumn, where: str) -> None:
 
 
 def delete_column(draft: ColumnsDraft, change: wire.DeleteColumn, where: str) -> None:
-    """Drop a column, unless the table is bucketed or sorted by it, or has no other column and no partition key."""
+    """Drop a column. Raises Invalid if the table is bucketed or sorted by it, or has no other column or key."""
     draft.require_hive(where)
     where = f"{where}.fieldName"
     name = top_level(change.field_name, where)
@@ -136,7 +136,7 @@ def delete_column(draft: ColumnsDraft, change: wire.DeleteColumn, where: str) ->
 
 
 def rename_column(draft: ColumnsDraft, change: wire.RenameColumn, where: str) -> None:
-    """Give a column another name, also where the table is bucketed or sorted by it."""
+    """Rename a column, also among the bucket and sort columns."""
     draft.require_hive(where)
     old = draft.changeable(change.old_field_name, f"{where}.oldFieldName")
     new = column_name(change.new_field_name, f"{where}.newFieldName")
@@ -151,7 +151,7 @@ def rename_column(draft: ColumnsDraft, change: wire.RenameColumn, where: str) ->
 
 
 def update_type(draft: ColumnsDraft, change: wire.UpdateColumnType, where: str) -> None:
-    """Give a column another type; the caller answers for whether the files can be read as that type."""
+    """Change a column's type; the caller makes sure that the files are readable as that type."""
     draft.require_hive(where)
     name = draft.changeable(change.field_name, f"{where}.fieldName")
     draft.columns[name] = replace(draft.columns[name], type=hive_type(change.new_type, f"{where}.newType"))
@@ -168,7 +168,7 @@ def update_comment(draft: ColumnsDraft, change: wire.UpdateColumnComment, where:
 
 
 def update_position(draft: ColumnsDraft, change: wire.UpdateColumnPosition, where: str) -> None:
-    """Move a column, never behind the partition keys."""
+    """Move a column, never after the partition keys."""
     draft.require_hive(where)
     if change.new_position == "default":
         raise Unsupported(f"{where}.newPosition: Hive has no default position to move a column to", kind="column")

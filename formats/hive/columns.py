@@ -1,4 +1,4 @@
-"""New columns of a Hive table: their names, and what Hive columns cannot do."""
+"""New columns of a Hive table: their names, and Hive's restrictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_IN_NAMES = re.compile(r"[.,:`\x00-\x1f\x7f]")
 
 
 def column_name(name: str, where: str) -> str:
-    """The name as Hive stores it, in lower case. Raises Invalid for a name that Hive cannot store."""
+    """The name in lower case, as Hive stores it. Raises Invalid for a name that Hive cannot store."""
     if bad := _NOT_IN_NAMES.search(name):
         raise Invalid(f"{where}: Hive cannot keep {bad[0]!r} in the name of a column", kind="column")
     return name.lower()
@@ -25,7 +25,7 @@ def column_name(name: str, where: str) -> str:
 def new_column(name: str, asked: Column | AddColumn, where: str) -> HiveColumn:
     """The requested column, under a name from `column_name`.
 
-    Raises Unsupported for what Hive columns cannot do, naming the place under `where`.
+    Raises Unsupported for anything that Hive columns lack, with the path under `where`.
     """
     if not asked.nullable:
         raise Unsupported(f"{where}.nullable: {quote(name)} may hold nulls in Hive; leave it out", kind="column")
@@ -37,7 +37,7 @@ def new_column(name: str, asked: Column | AddColumn, where: str) -> HiveColumn:
 
 
 def top_level(path: list[str], where: str) -> str:
-    """The single name of a path, in lower case. Raises Unsupported when the path leads into a struct."""
+    """The single name of a path, in lower case. Raises Unsupported for a path into a struct."""
     if len(path) > 1:
         raise Unsupported(f"{where}: {quote('.'.join(path))} lies inside a column; name a whole column", kind="column")
     return path[0].lower()

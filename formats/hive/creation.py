@@ -1,4 +1,4 @@
-"""A native create request to a new Hive table."""
+"""Converts a native create request to a new Hive table."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TABLE_TYPES = (MANAGED_TABLE, EXTERNAL_TABLE)
 
 
 def to_hive(request: wire.CreateTableRequest, owner: str | None = None) -> HiveTable:
-    """A native create request as a Hive table; names become lower case.
+    """A native create request as a Hive table, with names in lower case.
 
-    Partition columns come last and in the order of `partitioning`, and become the partition keys. The location is the
-    requested one or None. The caller checks the name and the location, and chooses a location where there is none.
-    Raises Unsupported for what Hive cannot hold, Invalid for what contradicts itself; both name the place.
+    Partition columns come last, in the order of `partitioning`, and become the partition keys. The location is the
+    requested one or None. The caller checks name and location, and chooses a location if there is none.
+    Raises Unsupported for anything that Hive cannot store, Invalid for contradictions; both name the path.
     """
     if request.indexes:
         raise Unsupported("indexes: Hive has no indexes", kind="table")
@@ -133,7 +133,7 @@ def _sort_columns(orders: Sequence[wire.SortOrder], plain: Mapping[str, HiveColu
 
 
 def _stored_properties(asked: Mapping[str, str]) -> dict[str, Any]:
-    """The attributes of a Hive table that properties set; classes given by name win over those of the format."""
+    """The Hive table attributes from properties; explicit class names override those of the format."""
     for name in asked:
         require_unreserved(name, f"properties.{name}")
     classes = storage_format(asked.get(FORMAT, DEFAULT_FORMAT), f"properties.{FORMAT}")
@@ -149,7 +149,7 @@ def _stored_properties(asked: Mapping[str, str]) -> dict[str, Any]:
         name: value for name, value in asked.items() if name not in elsewhere and not name.startswith(SERDE_PARAMETER)
     }
     if table_type == EXTERNAL_TABLE:
-        parameters["EXTERNAL"] = "TRUE"  # a metastore goes by this when it decides whether a drop deletes files
+        parameters["EXTERNAL"] = "TRUE"  # a metastore decides by this whether a drop deletes files
     serde_parameters = {
         name.removeprefix(SERDE_PARAMETER): value for name, value in asked.items() if name.startswith(SERDE_PARAMETER)
     }

@@ -1,4 +1,4 @@
-"""Hive's file formats by name, and the Java classes by which a storage descriptor names them."""
+"""Hive's file formats by name, with their Java classes in a storage descriptor."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _BY_SERDE = {classes.serde_lib: name for name, classes in STORAGE_FORMATS.items(
     "org.openx.data.jsonserde.JsonSerDe": "JSON",
     f"{_SERDE}.columnar.ColumnarSerDe": "RCFILE",
 }
-del _BY_SERDE[LAZY_SIMPLE_SERDE]  # it reads text and sequence files alike: the input format decides
+del _BY_SERDE[LAZY_SIMPLE_SERDE]  # reads both text and sequence files: the input format decides
 _BY_INPUT_FORMAT = {
     classes.input_format: name for name, classes in STORAGE_FORMATS.items() if name not in ("JSON", "CSV")
 }
 
 
 def storage_format(name: str, where: str) -> StorageFormat:
-    """The classes of a format, given its name in any case. Raises Invalid, naming `where`, for an unknown name."""
+    """The classes of a format, by its name in any case. Raises Invalid, naming `where`, for an unknown name."""
     classes = STORAGE_FORMATS.get(name.upper())
     if classes is None:
         raise Invalid(f"{where}: {quote(name)} is none of {', '.join(STORAGE_FORMATS)}", kind="table")
@@ -64,5 +64,5 @@ def storage_format(name: str, where: str) -> StorageFormat:
 
 
 def format_name(input_format: str | None, serde_lib: str | None) -> str | None:
-    """The name of the format that these classes read, or None if they are not Hive's own."""
+    """The name of the format of these classes, or None if they are not Hive's own."""
     return _BY_SERDE.get(serde_lib or "") or _BY_INPUT_FORMAT.get(input_format or "")

@@ -1,4 +1,4 @@
-"""The names that databases and tables may have; they are made lower case before they are checked."""
+"""Valid names of databases and tables, checked after lower-casing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metalake.wire import quote
 
 
 class NameRule(NamedTuple):
-    """The lower-case names that a system accepts, and advice for the refusal; `longest` is in bytes of UTF-8."""
+    """The lower-case names that a system accepts, with advice for errors; `longest` is in bytes of UTF-8."""
 
     system: str
     allowed: re.Pattern[str]
@@ -25,9 +25,9 @@ ICEBERG_IN_GLUE = NameRule("Iceberg in AWS Glue", re.compile("[a-z0-9_]+"), 252,
 
 
 def folded_name(name: str, rule: NameRule, kind: str) -> str:
-    """The name in lower case, as the system stores it; `kind` is "schema" or "table".
+    """The name in lower case, as the system stores it; `kind` is "schema", "table" or "view".
 
-    Raises Invalid when the system does not accept it.
+    Raises Invalid if the system does not accept it.
     """
     folded = name.lower()
     if not rule.allowed.fullmatch(folded) or folded != folded.strip() or folded in ("*", ".", ".."):

@@ -1,7 +1,7 @@
-"""Hive partitions: their names, and the native wire's identity partitions.
+"""Hive partitions: their names, and the native API's identity partitions.
 
-A partition has one value for each partition key, stored as text; a name such as `day=2026-11-21/carrier=A%2FB` has keys
-and values with special characters escaped. Null is stored as the value `__HIVE_DEFAULT_PARTITION__`.
+A partition has one value per partition key, stored as text; in its name, such as `day=2026-11-21/carrier=A%2FB`,
+special characters of keys and values are escaped. Null is stored as `__HIVE_DEFAULT_PARTITION__`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metalake.errors import Invalid, Unsupported
 from metalake.wire import quote
 
 NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
-# Hive's own list (Hive, class FileUtils), which has the opening brace without the closing one.
+# Hive's own list (Hive, class FileUtils), which has the opening brace but not the closing one.
 _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
@@ -27,12 +27,12 @@ _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{
 
 
 def escape(text: str) -> str:
-    """Text as a partition's name has it, with special characters escaped."""
+    """Escape special characters, as in a partition's name."""
     return _SPECIAL.sub(lambda special: f"%{ord(special[0]):02X}", text)
 
 
 def unescape(text: str) -> str:
-    """Undo `escape`; a percent sign that escapes nothing stays as it is."""
+    """Undo `escape`; any other percent sign stays."""
     return _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), text)
 
 
@@ -43,7 +43,7 @@ def partition_name(keys: Sequence[HiveColumn], values: Sequence[str]) -> str:
 
 
 def partition_values(keys: Sequence[HiveColumn], name: str) -> list[str]:
-    """The stored values in a partition's name. Raises Invalid for a name that does not fit the keys."""
+    """The stored values in a partition's name. Raises Invalid for a name that does not match the keys."""
     pairs = [part.partition("=") for part in name.split("/")]
     named = [unescape(key).lower() for key, _, _ in pairs]
     if named != [key.name.lower() for key in keys] or not all(value for _, _, value in pairs):
@@ -55,7 +55,7 @@ def partition_values(keys: Sequence[HiveColumn], name: str) -> list[str]:
 def native_partition(
     keys: Sequence[HiveColumn], values: Sequence[str], properties: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The native identity partition with these stored values; its literals have the types of the keys."""
+    """The native identity partition with these stored values; its literals have the keys' types."""
     return {
         "type": "identity",
         "name": partition_name(keys, values),
@@ -72,16 +72,16 @@ def _native_value(key: HiveColumn, value: str) -> dict[str, Any]:
 
 
 def _literal_type(key: HiveColumn) -> str:
-    """The native type of a key's values; values of a type that only Hive knows are sent as strings."""
+    """The native type of a key's values; string for types that only Hive has."""
     native = native_type(key.type)
     return native if isinstance(native, str) else "string"
 
 
 def stored_values(keys: Sequence[HiveColumn], partition: IdentityPartition) -> list[str]:
-    """The values of a native partition as Hive stores them, in the order of the keys.
+    """The values of a native partition as Hive stores them, in key order.
 
-    A literal has its key's type, or is a string that reads as that type. Raises Invalid for a partition that does not
-    fit the keys or has another name than Hive gives it, Unsupported for a table without partitions.
+    A literal has its key's type, or is a string that parses as that type. Raises Invalid for a partition that does not
+    match the keys or whose name is not Hive's, Unsupported for a table without partitions.
     """
     if not keys:
         raise Unsupported("The table is not partitioned", kind="partition")
@@ -141,7 +141,7 @@ def _number(text: str) -> str:
 def _timestamp(text: str) -> str:
     if _TIMESTAMP.fullmatch(text) is None:
         raise ValueError
-    datetime.fromisoformat(text)  # refuses days and times that do not exist
+    datetime.fromisoformat(text)  # rejects nonexistent dates and times
     return text.replace("T", " ")
 
 

@@ -1,10 +1,10 @@
-"""Native table properties that a Hive table stores outside its parameters, and those that users never set."""
+"""Native table properties that Hive stores outside the parameters, and reserved ones."""
 
 from __future__ import annotations
 
 from metalake.errors import Invalid
 
-# Property to the attribute of HiveTable that it shows.
+# Property -> its attribute of HiveTable.
 PLACES = {
     "location": "location",
     "input-format": "input_format",
@@ -26,20 +26,20 @@ RESERVED = {
     "serde.parameter.path": "it follows from location",
 }
 FIXED_AT_CREATION = frozenset({"table-type", FORMAT, "input-format", "output-format"})
-# Parameters that give a table another format than Hive's, or point to that format's metadata.
+# Parameters that mark a table as another format than Hive's, or point to that format's metadata.
 FORMAT_MARKS = frozenset({"table_type", "metadata_location", "previous_metadata_location"})
 SPARKS_OWN = "spark.sql.sources."
 
 
 def require_unreserved(name: str, where: str) -> None:
-    """Raise Invalid for a property that users never set, in lower or upper case (Hive has several spellings)."""
+    """Raise Invalid for a reserved property, ignoring case (Hive has several spellings)."""
     reason = "it is written by Spark" if name.lower().startswith(SPARKS_OWN) else RESERVED.get(name.lower())
     if reason:
         raise Invalid(f"{where}: {name} is reserved; {reason}", kind="table")
 
 
 def require_changeable(name: str, where: str) -> None:
-    """Raise Invalid for a property that an alteration cannot set or remove."""
+    """Raise Invalid for a property that an update cannot set or remove."""
     require_unreserved(name, where)
     if name in FIXED_AT_CREATION or name.lower() in FORMAT_MARKS:
         raise Invalid(f"{where}: {name} is decided at creation", kind="table")

@@ -1,7 +1,7 @@
-"""Tables that Spark stores in a metastore as its own data sources: their columns are those of Spark's schema.
+"""Spark data source tables in a metastore, whose columns are those of Spark's schema.
 
-Spark writes the schema as JSON into the parameters, whole or in numbered parts; the columns of the storage descriptor
-repeat it, or are a single placeholder where Hive could not read the table.
+Spark writes the schema as JSON into the parameters, whole or in numbered parts; the storage descriptor's columns repeat
+it, or are a single placeholder if Hive could not read the table.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from metalake.wire import MAX_BODY_NESTING, nests_deeper_than
 
 SCHEMA = "spark.sql.sources.schema"
 NUM_PARTS = f"{SCHEMA}.numParts"
-PART_LENGTH = 4000  # a metastore's parameter holds no more
+PART_LENGTH = 4000  # characters, the limit of a metastore's parameter
 MAX_PARTS = 10_000
-DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # metadata of a column that is a string to Spark and more to SQL
+DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # column metadata: the char or varchar that Spark stores as a string
 PLACEHOLDER = HiveColumn("col", "array<string>", "from deserializer")
 HIVE_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 SAME_IN_SPARK = frozenset(
@@ -35,24 +35,24 @@ def is_spark_table(table: HiveTable) -> bool:
 
 
 def spark_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
-    """The columns that Spark sees, partition keys included; empty if Spark has no schema of this table."""
+    """The columns that Spark sees, including partition keys; empty if Spark stored no schema."""
     if not is_spark_table(table):
         return ()
     return schema_columns(table.parameters)
 
 
 def has_schema(parameters: Mapping[str, str]) -> bool:
-    """Whether Spark stored a schema, in whatever form."""
+    """Whether Spark stored a schema, in either form."""
     return SCHEMA in parameters or NUM_PARTS in parameters
 
 
 def schema_columns(parameters: Mapping[str, str]) -> tuple[HiveColumn, ...]:
-    """The columns of Spark's schema; empty when it is missing or not in the form that Spark writes."""
+    """The columns of Spark's schema; empty if it is missing or not in Spark's form."""
     return tuple(map(_column, _fields(parameters)))
 
 
 def _fields(parameters: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The fields of Spark's schema; empty when it is missing or not in the form that Spark writes."""
+    """The fields of Spark's schema; empty if it is missing or not in Spark's form."""
     try:
         schema = json.loads(_schema_text(parameters))
         if nests_deeper_than(MAX_BODY_NESTING, schema) or not all(map(_column, schema["fields"])):
@@ -86,7 +86,7 @@ def _text(value: Any) -> str:
 
 
 def _hive_type(spark: str | Mapping[str, Any]) -> str:
-    """The Hive type string of a type in Spark's JSON; a type that Hive lacks keeps Spark's name."""
+    """The Hive type string of a Spark JSON type; types that Hive lacks keep Spark's name."""
     if isinstance(spark, str):
         return HIVE_NAMES.get(spark, spark)
     match spark["type"]:
@@ -110,9 +110,9 @@ def _hive_field(field: Mapping[str, Any]) -> str:
 
 
 def with_spark_columns(parameters: Mapping[str, str], columns: Iterable[HiveColumn]) -> dict[str, str]:
-    """The parameters with these columns in Spark's schema; a column of the same name and type stays as Spark wrote it.
+    """The parameters with these columns in Spark's schema; columns of the same name and type stay as Spark wrote them.
 
-    The types of other columns have passed `require_spark_type`.
+    The caller has passed the others to `require_spark_type`.
     """
     known = {(field["name"].lower(), _column(field).type): field for field in _fields(parameters)}
     fields = []
@@ -132,7 +132,7 @@ def _holds_schema(name: str) -> bool:
 
 
 def _schema_parameters(text: str, in_parts: bool) -> dict[str, str]:
-    """The parameters that hold a schema. Older Sparks read parts only, so a schema that was in parts stays in parts."""
+    """The parameters of a schema. Older Spark versions read only parts, so a schema in parts stays in parts."""
     if not in_parts and len(text) <= PART_LENGTH:
         return {SCHEMA: text}
     parts = [text[start : start + PART_LENGTH] for start in range(0, len(text), PART_LENGTH)]
@@ -149,7 +149,7 @@ def _spark_field(name: str, native: str | Mapping[str, Any], where: str) -> dict
 
 
 def require_spark_type(column: HiveColumn, where: str) -> None:
-    """Raise Unsupported for a column whose type a Spark table cannot have."""
+    """Raise Unsupported for a column type that a Spark table cannot have."""
     _spark_type(native_type(column.type), where)
 
 

@@ -1,4 +1,4 @@
-"""A Hive table as plain data, and which format it has."""
+"""A Hive table as plain data, and its formats."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class SortColumn:
 class HiveTable:
     """A table as a Hive Metastore or AWS Glue describes it.
 
-    `comment` is the table's comment, wherever the system stores it: the parameter `comment` of a metastore is removed
-    from `parameters` when read and put back when written; in Glue it is the description, and a parameter `comment`
-    beside it stays in `parameters`. Partition keys are not among the columns. `rest` is everything else in the system's
-    answer, as JSON, which its provider sends back unchanged.
+    `comment` is the table's comment wherever the system stores it: a metastore's parameter `comment` is removed from
+    `parameters` on read and restored on write; in Glue it is the description, and a parameter `comment` stays in
+    `parameters`. Partition keys are not among the columns. `rest` is the remainder of the system's response as JSON,
+    which its provider sends back unchanged.
     """
 
     name: str
@@ -76,11 +76,11 @@ class HiveTable:
 
     @property
     def is_external(self) -> bool:
-        """Whether a drop leaves its files; a metastore itself looks at the parameter alone."""
+        """Whether a drop leaves its files; a metastore itself checks only the parameter."""
         return self.table_type == EXTERNAL_TABLE or self.parameters.get("EXTERNAL", "").upper() == "TRUE"
 
     def as_json(self) -> dict[str, Any]:
-        """The table as JSON data; lists and dicts are shared with the table, not copied."""
+        """The table as JSON; lists and dicts are shared with the table, not copied."""
         lists = {
             name: [value if isinstance(value, str) else {**vars(value)} for value in values]
             for name, values in vars(self).items()
@@ -90,7 +90,7 @@ class HiveTable:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HiveTable:
-        """The table from the data of `as_json`."""
+        """The inverse of `as_json`."""
         return cls(
             **{
                 **data,
@@ -103,7 +103,7 @@ class HiveTable:
 
 
 def formats_of(table: HiveTable) -> frozenset[str]:
-    """The formats of a table: `iceberg`, `delta` or `hudi`, otherwise `hive` and its file format if that is known.
+    """A table's formats: `iceberg`, `delta` or `hudi`, otherwise `hive` and its file format if known.
 
     File formats are `parquet`, `orc`, `csv`, `text`, `avro` and `json`.
     """
@@ -118,7 +118,7 @@ def formats_of(table: HiveTable) -> frozenset[str]:
 
 
 def _file_format(table: HiveTable) -> str | None:
-    """The file format: Spark's own word first, then the storage classes, refined for text by a crawler's word."""
+    """The file format: from Spark's provider, else the storage classes, refined for text by Glue's `classification`."""
     known = FILE_FORMATS.values()
     provider = table.parameters.get(SPARK_PROVIDER, "").lower()
     if provider in known:
@@ -129,7 +129,7 @@ def _file_format(table: HiveTable) -> str | None:
 
 
 def read_filter(text: str, where: str) -> frozenset[str]:
-    """A `table-type-filter` such as `hive,delta`, in any case. Raises Invalid, naming `where`, for other words."""
+    """Parse a `table-type-filter` such as `hive,delta`, in any case. Raises Invalid, naming `where`."""
     words = frozenset(word for part in text.split(",") if (word := part.strip().lower()))
     if unknown := sorted(words.difference(FILTER_WORDS)):
         raise Invalid(f"{where}: {quote(unknown[0])} is none of {', '.join(FILTER_WORDS)}", kind="catalog")
@@ -137,6 +137,6 @@ def read_filter(text: str, where: str) -> frozenset[str]:
 
 
 def passes(wanted: Iterable[str], formats: Iterable[str]) -> bool:
-    """Whether a filter shows a table of these formats."""
+    """Whether a filter shows a table with these formats."""
     words = frozenset(wanted)
     return "all" in words or not words.isdisjoint(formats)

@@ -1,4 +1,4 @@
-"""Hive tables to native tables; creation.py is the way back."""
+"""Converts Hive tables to native tables; creation.py is the inverse."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from formats.hive.tables import FILE_FORMATS, SPARK_PROVIDER, HiveColumn, HiveTa
 
 
 def from_hive(table: HiveTable) -> dict[str, Any]:
-    """The parts of a native table's JSON that come from its Hive table.
+    """The native JSON of a Hive table, to which the caller adds the name and audit information.
 
-    They are `columns` (the partition keys last), `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and
-    `properties`; the caller adds the name and the audit information.
+    That is `columns` (partition keys last), `partitioning`, `sortOrders`, `distribution`, `indexes`, `comment` and
+    `properties`.
     """
     columns = spark_columns(table) or table.columns
     named = {column.name.lower() for column in columns}
@@ -65,6 +65,6 @@ def _derived_properties(table: HiveTable) -> dict[str, str]:
 
 
 def _spark_format(table: HiveTable) -> str | None:
-    """The format of a Spark table in Spark's own word; its storage descriptor is not to be trusted."""
+    """The format of a Spark table from Spark's provider; its storage descriptor is unreliable."""
     provider = table.parameters.get(SPARK_PROVIDER, "").lower()
     return next((name for name, word in FILE_FORMATS.items() if word == provider), None)

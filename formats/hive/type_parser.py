@@ -1,4 +1,4 @@
-"""Read a type that is one line of text, token by token: what Hive's, Trino's and Flink's spellings have in common."""
+"""Tokenizer and parser for one-line type strings: the common part of Hive's, Trino's and Flink's syntax."""
 
 from __future__ import annotations
 
@@ -16,59 +16,59 @@ _END = re.compile(r"\s*\Z", re.ASCII)
 
 
 class NotAType(Exception):
-    """The text is not a type of this spelling."""
+    """The text is not a type in this syntax."""
 
 
 class TypeReader:
-    """The text of a type and how far it is read."""
+    """The text of a type and the parser's position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
 
     def take(self, token: re.Pattern[str]) -> re.Match[str] | None:
-        """Read a token if it is next."""
+        """Consume a token if it is next."""
         token_match = token.match(self.text, self.position)
         if token_match:
             self.position = token_match.end()
         return token_match
 
     def need(self, token: re.Pattern[str]) -> re.Match[str]:
-        """Read a token. Raises NotAType if another one is next."""
+        """Consume a token. Raises NotAType if it is not next."""
         token_match = self.take(token)
         if token_match is None:
             raise NotAType
         return token_match
 
     def numbers(self) -> list[int]:
-        """Read one or two numbers in parentheses; none if something else is next."""
+        """Consume one or two numbers in parentheses; none if something else is next."""
         numbers = self.take(_NUMBERS)
         return [int(number) for number in numbers.groups() if number is not None] if numbers else []
 
     def end(self) -> None:
-        """Raises NotAType if something is left."""
+        """Raises NotAType unless at the end."""
         self.need(_END)
 
 
 class Typed(NamedTuple):
-    """A native type in its wire form, and whether NULL is one of its values."""
+    """A native type as JSON, and whether it is nullable."""
 
     native: str | dict[str, Any]
     nullable: bool = True
 
 
 class NestedReader(TypeReader):
-    """A type of Trino or Flink, which spell arrays, maps and rows alike but for brackets and quotes."""
+    """A Trino or Flink type; their arrays, maps and rows differ only in brackets and quotes."""
 
     opening: ClassVar[re.Pattern[str]]
     closing: ClassVar[re.Pattern[str]]
-    quote: ClassVar[str]  # around a name, and twice in it for itself
+    quote: ClassVar[str]  # around a name, doubled inside it
     quoted_name: ClassVar[re.Pattern[str]]
     plain_name: ClassVar[re.Pattern[str]]
     comment: ClassVar[re.Pattern[str] | None] = None  # of a row's field
 
     def whole(self) -> Typed:
-        """The type that the whole text is. Raises NotAType."""
+        """Parse the whole text as a type. Raises NotAType."""
         typed = self.read(1)
         self.end()
         return typed
@@ -79,11 +79,11 @@ class NestedReader(TypeReader):
         return self.typed(level)
 
     def typed(self, level: int) -> Typed:
-        """The next type, which may lie in others. Raises NotAType."""
+        """Parse the next type, at this nesting level. Raises NotAType."""
         raise NotImplementedError
 
     def container(self, word: str, level: int) -> dict[str, Any]:
-        """What follows the word `array`, `map` or `row`; what is in it lies one level deeper."""
+        """Parse the contents of an `array`, `map` or `row`, one level deeper."""
         self.need(self.opening)
         native: dict[str, Any]
         if word == "row":
@@ -100,7 +100,7 @@ class NestedReader(TypeReader):
         return native
 
     def _fields(self, level: int) -> list[dict[str, Any]]:
-        """The fields of a row; one without a name has no native counterpart."""
+        """The fields of a row. Raises NotAType for one without a name, which has no native equivalent."""
         fields: list[dict[str, Any]] = []
         while not fields or self.take(_COMMA):
             quoted = self.take(self.quoted_name)
@@ -116,7 +116,7 @@ class NestedReader(TypeReader):
 
 
 def decimal(arguments: Sequence[int], precision: int) -> str:
-    """The native decimal of these arguments; `precision` is that of a decimal without any. Raises NotAType."""
+    """The native decimal with these arguments; `precision` is the default. Raises NotAType."""
     precision, scale = [*arguments, *(precision, 0)[len(arguments) :]]
     if not 1 <= precision <= MAX_DECIMAL_PRECISION or scale > precision:
         raise NotAType

@@ -1,4 +1,4 @@
-"""Native types to Hive's type strings and back.
+"""Converts native types to Hive type strings and back.
 
 Hive language manual, "Data Types": a type is one line of text, such as `array<struct<id:bigint,price:decimal(10,2)>>`.
 """
@@ -46,7 +46,7 @@ OF_ICEBERG = {
 }  # fmt: skip
 NOT_IN_FIELD_NAMES = re.compile(r"[,:;<>`\x00-\x1f\x7f]")
 
-# Each pattern reads one token after optional white space, with nothing to try twice: reading takes linear time.
+# Each pattern matches one token after optional white space without backtracking: parsing takes linear time.
 _WORD = re.compile(
     r"\s*(double\s+precision|timestamp\s+with\s+local\s+time\s+zone|\w+)(?!\w)", re.IGNORECASE | re.ASCII
 )
@@ -58,11 +58,11 @@ _CLOSES = {"<": ">", "(": ")"}
 
 
 class _TooDeep(Exception):
-    """The type nests deeper than we read or write."""
+    """The type nests deeper than MAX_NESTING."""
 
 
 class _Reader(TypeReader):
-    """A Hive type string, whose field names may stand unquoted."""
+    """A Hive type string, whose field names may be unquoted."""
 
     def plain_name(self) -> str:
         """Everything up to the next colon."""
@@ -75,9 +75,9 @@ class _Reader(TypeReader):
 
 
 def native_type(text: str) -> str | dict[str, Any]:
-    """The native wire form of a Hive type string.
+    """The native JSON of a Hive type string.
 
-    Text that is not a Hive type, or nests deeper than `MAX_NESTING` levels, becomes an external type as it is.
+    Text that is not a Hive type, or nests deeper than `MAX_NESTING` levels, becomes an external type unchanged.
     """
     reader = _Reader(text)
     try:
@@ -155,7 +155,7 @@ _CONTAINERS = {"array": _array, "map": _map, "struct": _struct, "uniontype": _un
 def hive_type(native: DataType, where: str) -> str:
     """The Hive type string of a native type.
 
-    Raises Unsupported when Hive has no such type, Invalid for field names it cannot keep; `where` names the place.
+    Raises Unsupported if Hive has no such type, Invalid for field names that it cannot store; `where` is the path.
     """
     try:
         return _write(native, where, 1)
@@ -200,7 +200,7 @@ def _write(native: DataType, where: str, level: int) -> str:
 
 
 def is_well_formed(text: str) -> bool:
-    """Whether a type that Hive does not define is at least a name, perhaps with balanced, non-empty brackets."""
+    """Whether a type unknown to Hive is at least a name, optionally with balanced, non-empty brackets."""
     if not _BEGINS_TYPE.match(text):
         return False
     opened: list[str] = []
@@ -260,9 +260,9 @@ def _no_required_parts(where: str) -> Unsupported:
 
 
 def type_of_iceberg(type: str | dict[str, Any]) -> str:
-    """The Hive type string for a column of an Iceberg table's entry in Glue or Hive 2, as Iceberg's catalogs write it.
+    """The Hive type string for a column of an Iceberg table in Glue or Hive 2, as Iceberg's catalogs write it.
 
-    It may lose detail; readers of the table take the column's type from the table's metadata.
+    It may lose detail; readers take the type from the table's metadata.
     """
     if isinstance(type, str):
         return "binary" if type.startswith("fixed[") else OF_ICEBERG.get(type, type.replace(" ", ""))

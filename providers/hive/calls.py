@@ -152,7 +152,7 @@ def send_alteration(metastore: Metastore, database: str, table: str, changed: Ta
 
 
 def move_path(table: Table, home: str | None, target: str | None, name: str) -> None:
-    """Update the `path` where Spark looks for a managed table's files when a rename moves them, as a metastore does not.
+    """Update the `path` where Spark looks for a managed table's files if a rename moves them; a metastore does not.
 
     A rename moves files in the schema's folder. `path` changes in the same call, as the table would be empty between
     two calls.

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 INPUT_FORMAT, OUTPUT_FORMAT = (f"org.apache.hadoop.mapred.File{way}Format" for way in ("Input", "Output"))
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-LONGEST_SQL = 32_000  # characters; a metastore on Derby stores 32,700, and retries longer ones until the call times out
+LONGEST_SQL = 32_000  # characters; a metastore on Derby stores 32,700, and retries longer ones until the timeout
 # Metadata that Iceberg may repeat in the entry; readers get missing values from the metadata file.
 REPEATED = frozenset(
     {
@@ -40,7 +40,7 @@ def described(entry: HiveTable, metadata: Json) -> HiveTable:
 
 
 def described_view(entry: HiveTable, metadata: Json) -> HiveTable:
-    """The entry with the view's columns and, for readers without dialect support, its SQL, preferably in Hive's dialect.
+    """The entry with the view's columns and, for readers without dialect support, its SQL, preferably Hive's.
 
     SQL that is too long for some metastores is only in the metadata file.
     """

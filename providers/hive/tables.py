@@ -179,7 +179,7 @@ class HiveTables(HiveLikeTables):
     def drop(
         self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False
     ) -> dict[str, str] | None:
-        """Drop the table, with its files if it is managed; external tables keep them, so purging one raises Unsupported.
+        """Drop the table, with its files if managed; external tables keep them, so purging one raises Unsupported.
 
         An Iceberg table's files always stay, as with Iceberg's HiveCatalog: a metastore knows only its folder.
         """

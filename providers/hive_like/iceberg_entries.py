@@ -112,7 +112,7 @@ class HiveLikePointed(RemotePointed):
         return NewTable(entry.as_json(), {"schema": schema.name, "places": [place], "write": metadata})
 
     def registered(self, schema: Remote, entry: HiveTable, pointer: str) -> NewTable:
-        """The entry of an object to register; its metadata file is read only on creation. Raises Invalid, Unsupported."""
+        """The entry of an object to register; its metadata file is read on creation. Raises Invalid, Unsupported."""
         own = schema.definition["location"]
         places = [own] if own else []
         self.files(*places).allowed_place(pointer)

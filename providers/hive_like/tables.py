@@ -104,7 +104,7 @@ class HiveLikeTables(RemoteTables):
     # Existing tables
 
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
-        """The definition after updates. Raises Invalid, TooLarge; Unsupported for Iceberg tables: only commits change them."""
+        """The definition after updates. Raises Invalid, TooLarge; Unsupported for Iceberg tables (commits only)."""
         table = HiveTable.from_json(definition)
         if self.pointed.location(definition) is not None:
             raise Unsupported(

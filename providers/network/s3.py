@@ -87,8 +87,7 @@ class S3Files:
         return True
 
     def ask(self, operation: str, location: str, **given: Any) -> Any:
-        """Call S3 for an object, or for a bucket if the location is one. Raises FileNotFoundError, PermissionError,
-        Refused, ProviderUnavailable, Invalid."""
+        """Call S3 for an object or bucket. Raises FileNotFoundError, PermissionError, Refused, ProviderUnavailable."""
         bucket, key = _parts(location)
         with self._errors(location), places_returned():
             return getattr(self._client, operation)(Bucket=bucket, **({"Key": key} if key else {}), **given)

@@ -1,1 +1,1 @@
-"""Views as engines store them in a Hive Metastore or AWS Glue: each engine in a form of its own, private to it."""
+"""Views in a Hive Metastore or AWS Glue, which each engine stores in its own private form."""

@@ -1,4 +1,4 @@
-"""A view's columns in the native wire's JSON, and the type strings of those that an alteration leaves as they are."""
+"""A view's columns as native JSON, and preserving the type strings of unchanged columns."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Json = dict[str, Any]
 
 
 def native_column(name: Any, type: Any, comment: Any = None, nullable: bool = True) -> Json:
-    """A column in the wire's JSON; `type` is in its JSON already. Raises Unreadable for a name or comment of no use."""
+    """A column as native JSON, with `type` already as JSON. Raises Unreadable for an invalid name or comment."""
     column = {"name": checked_text(name, "column's name"), "type": type, "nullable": nullable, "autoIncrement": False}
     text = optional_text(comment, "column's comment")
     return column if text is None else column | {"comment": text}
 
 
 def checked_type(text: Any) -> str:
-    """A type string of bounded length. Raises Unreadable."""
+    """A type string of at most LONGEST_TYPE characters. Raises Unreadable."""
     if len(checked := checked_text(text, "column's type")) > LONGEST_TYPE:
         raise Unreadable(f"The type of a column has {len(checked)} characters; at most {LONGEST_TYPE} are read.")
     return checked
@@ -36,7 +36,7 @@ def from_hive_columns(columns: Sequence[HiveColumn]) -> tuple[Json, ...]:
 
 
 def check_count(count: int) -> None:
-    """Raises Unreadable for more columns than we read."""
+    """Raises Unreadable for more than MOST_COLUMNS."""
     if count > MOST_COLUMNS:
         raise Unreadable(f"It has {count} columns; at most {MOST_COLUMNS} are read.")
 
@@ -44,9 +44,9 @@ def check_count(count: int) -> None:
 def type_texts(
     before: Iterable[tuple[Json, str]], after: Sequence[Json], write: Callable[[Column, str], str]
 ) -> list[str]:
-    """The type string of each wanted column: the stored one where name and type are the same, else a new one.
+    """The type string of each wanted column: the stored one if name and type are unchanged, else a new one.
 
-    `write` makes a new one of a column and its place, and raises Invalid and Unsupported.
+    `write` creates a new one from a column and its path, and raises Invalid and Unsupported.
     """
     stored = {(column["name"], column["nullable"]): (column["type"], text) for column, text in before}
     texts = []
@@ -59,7 +59,7 @@ def type_texts(
 
 
 def _plain(column: Json, where: str) -> Column:
-    """The column as the wire's class. Raises Invalid; Unsupported for what no view can have."""
+    """Parse a column. Raises Invalid, and Unsupported for anything that no view can have."""
     wanted = read(Column, column, kind="column")
     if wanted.auto_increment:
         raise Unsupported(f"{where}.autoIncrement: a view does not count rows", kind="column")
@@ -69,7 +69,7 @@ def _plain(column: Json, where: str) -> Column:
 
 
 def require_different_names(columns: Iterable[Json]) -> None:
-    """Raises Invalid for two names that differ by case alone: engines and metastores do not tell them apart."""
+    """Raises Invalid for names that differ only by case: engines and metastores are case-insensitive."""
     seen = set[str]()
     for number, column in enumerate(columns):
         if (name := column["name"].lower()) in seen:

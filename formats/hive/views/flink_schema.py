@@ -1,4 +1,4 @@
-"""A schema among the parameters of one of Flink's views: `flink.schema.0.name`, `flink.schema.0.data-type` and so on.
+"""The schema in the parameters of a Flink view: `flink.schema.0.name`, `flink.schema.0.data-type` and so on.
 
 Source: Flink's CatalogPropertiesUtil and HiveTableUtil; Flink 1.10 and before wrote `flink.generic.table.schema` and,
 for a time, `type` for `data-type`.
@@ -23,7 +23,7 @@ _OF_COLUMN = re.compile(rf"(?:{'|'.join(map(re.escape, FLINK_SCHEMAS))})\.([0-9]
 
 
 def columns_of(parameters: Mapping[str, str]) -> tuple[tuple[Json, str], ...]:
-    """Each column and its type as it is written; none if Flink wrote no schema. Raises Unreadable."""
+    """Each column with its type string; none if Flink wrote no schema. Raises Unreadable."""
     schema = next((schema for schema in FLINK_SCHEMAS if f"{schema}.0.{NAME}" in parameters), None)
     columns: list[tuple[Json, str]] = []
     while schema and (name := parameters.get(f"{schema}.{len(columns)}.{NAME}")) is not None:
@@ -40,7 +40,7 @@ def columns_of(parameters: Mapping[str, str]) -> tuple[tuple[Json, str], ...]:
 
 
 def with_columns(parameters: Mapping[str, str], columns: Sequence[Json], types: Sequence[str]) -> dict[str, str]:
-    """The parameters with this schema; what else Flink says of a column, such as its expression, stays with it."""
+    """The parameters with this schema; Flink's other fields of a column, such as its expression, are preserved."""
     others: dict[str, str] = {}
     stored: dict[str, dict[str, str]] = {}
     for name, value in parameters.items():

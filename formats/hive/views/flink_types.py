@@ -1,4 +1,4 @@
-"""Flink's type strings, as they stand in the parameters of its views, to native types and back.
+"""Converts Flink's type strings, from its views' parameters, to native types and back.
 
 Flink's documentation, "Data Types": ``ROW<`from` VARCHAR(3) NOT NULL 'an airport', `legs` ARRAY<TIMESTAMP(3)>>``.
 """
@@ -25,7 +25,7 @@ from metalake.wire import quote
 
 UNLIMITED = 2**31 - 1  # the length of a STRING and of BYTES
 LONGEST_NATIVE = 999_999_999
-FINEST = 9  # digits of a second
+FINEST = 9  # fractional digits of a second
 NATIVE_NAMES = {
     "BOOLEAN": "boolean", "TINYINT": "byte", "SMALLINT": "short", "INT": "integer", "INTEGER": "integer",
     "BIGINT": "long", "FLOAT": "float", "DOUBLE": "double", "DATE": "date", "STRING": "string", "BYTES": "binary",
@@ -69,7 +69,7 @@ class _Reader(NestedReader):
 
 
 def native_type(text: str) -> Typed:
-    """The native form of one of Flink's types; one without a native counterpart is external, as it stands."""
+    """The native form of a Flink type; one without a native equivalent becomes external, unchanged."""
     try:
         return _Reader(text).whole()
     except NotAType:
@@ -103,9 +103,9 @@ def _primitive(word: str, arguments: list[int]) -> str:
 
 
 def flink_type(native: DataType, nullable: bool, where: str, level: int = 1) -> str:
-    """Flink's string of a native type; `where` names the place.
+    """The Flink type string of a native type; `where` is the path.
 
-    Raises Unsupported for what Flink has no type for, Invalid for one that nests too deep.
+    Raises Unsupported if Flink has no such type, Invalid if it nests too deep.
     """
     if level > MAX_NESTING:
         raise Invalid(f"{where}: nests deeper than {MAX_NESTING} levels", kind="column")

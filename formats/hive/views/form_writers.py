@@ -1,4 +1,4 @@
-"""How each engine's form is written: what of an entry changes from one definition, or none, to another."""
+"""Writers of each engine's form: apply the difference between two definitions, the first perhaps None, to an entry."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from metalake.errors import Invalid, MetalakeError, Unsupported
 from metalake.kinds import Kind
 
 VIRTUAL_VIEW = "VIRTUAL_VIEW"
-LIKE_TRINO, LIKE_SPARK = "476", "4.1.4"  # the versions whose forms are written
-TRINOS_COLUMN = HiveColumn("dummy", "string")  # an entry has columns; those of Trino's views are in their text
+LIKE_TRINO, LIKE_SPARK = "476", "4.1.4"  # the versions whose forms we write
+TRINOS_COLUMN = HiveColumn("dummy", "string")  # an entry needs columns; Trino stores a view's in its text
 
 
 @dataclass(frozen=True)
 class Change:
-    """From one definition to another; `before` is None for a new view, and `schema` is the database that it is for."""
+    """A change of definition; `before` is None for a new view, `schema` is the new view's database."""
 
     before: ViewDefinition | None
     after: ViewDefinition
@@ -64,7 +64,7 @@ class Change:
 
 
 def empty_entry(form: Form, name: str, owner: str | None) -> HiveTable:
-    """An entry with what all views of a form have in common."""
+    """An entry with the fields common to all views of a form."""
     table = HiveTable(name=name, table_type=VIRTUAL_VIEW, owner=owner)
     if form is Form.TRINO:
         made_by = {"trino_created_by": "Metalake", "trino_version": LIKE_TRINO}
@@ -94,7 +94,7 @@ def _write_hive(table: HiveTable, change: Change) -> HiveTable:
 
 
 def _write_spark(table: HiveTable, change: Change) -> HiveTable:
-    """Spark's schema has the names as they are; the columns of the entry have those that a metastore stores."""
+    """Spark's schema has the original names, the entry's columns the lower-case ones that a metastore stores."""
     stored = spark_view_columns(table)
     parameters = _with_spark_defaults(table.parameters, change)
     if change.is_of_sql or change.is_of_columns or change.query_columns is not None:
@@ -110,7 +110,7 @@ def _write_spark(table: HiveTable, change: Change) -> HiveTable:
 
 
 def _with_spark_defaults(parameters: dict[str, str], change: Change) -> dict[str, str]:
-    """Spark needs a catalog and a schema: what is left out stays, or is that of a new view itself."""
+    """Spark needs a default catalog and schema: omitted ones stay, or for a new view are its own."""
     catalog, schema = defaults_of(parameters)
     wanted = change.now.default_catalog or catalog, change.now.default_schema or schema
     if change.before is not None and wanted == (catalog, schema):
@@ -119,7 +119,7 @@ def _with_spark_defaults(parameters: dict[str, str], change: Change) -> dict[str
 
 
 def _query_columns(table: HiveTable, change: Change) -> list[str]:
-    """The query's names of the columns: while the SQL stays, a column has the same one under whatever name."""
+    """The query's column names: while the SQL is unchanged, a renamed column keeps its query column."""
     names = [column["name"] for column in change.after.columns]
     if change.query_columns is not None:
         if len(change.query_columns) != len(names):
@@ -184,7 +184,7 @@ def _write_trino(table: HiveTable, change: Change) -> HiveTable:
 
 
 def _runs_as(owner: str | None, change: Change) -> Json:
-    """Who Trino runs the query as, where that changes; an invoker's view has no owner, and none of ours has a path."""
+    """Trino's security fields, if they change; an INVOKER view has no owner, and our views have no path."""
     was, mode = change.before and change.before.security_mode, change.after.security_mode
     if change.before is not None and mode in (None, was):
         return {}
@@ -207,7 +207,7 @@ def _with_sql(table: HiveTable, change: Change) -> HiveTable:
 
 
 def _with_comment(table: HiveTable, change: Change) -> HiveTable:
-    """Change the comment, and the parameter `comment` if the entry has that too."""
+    """Set the comment, and the parameter `comment` if the entry also has that."""
     if not change.is_of_comment:
         return table
     parameters = {name: value for name, value in table.parameters.items() if name != "comment"}
@@ -224,7 +224,7 @@ def _require_no_defaults(change: Change, engine: str) -> None:
 
 
 def _hive_columns(table: HiveTable, wanted: Iterable[Json], types: Iterable[str]) -> tuple[HiveColumn, ...]:
-    """The entry's columns; what Glue says of one beside name, type and comment stays with its name."""
+    """The entry's columns; Glue's parameters of a column are preserved by name."""
     stored = {column.name: column for column in table.columns}
     columns = []
     for column, type in zip(wanted, types, strict=True):
@@ -235,7 +235,7 @@ def _hive_columns(table: HiveTable, wanted: Iterable[Json], types: Iterable[str]
 
 
 def _columns_for_others(table: HiveTable, wanted: Sequence[Json]) -> tuple[HiveColumn, ...]:
-    """The entry's columns, which the engine itself does not read; none where Hive lacks one of the types."""
+    """The entry's columns, which the engine itself does not read; none if Hive lacks one of the types."""
     try:
         return _hive_columns(table, wanted, type_texts((), wanted, _loose_hive_type))
     except MetalakeError:
@@ -247,7 +247,7 @@ def _hive_type(column: Column, where: str) -> str:
 
 
 def _loose_hive_type(column: Column, where: str) -> str:
-    """Hive's type, whether or not the column may be null."""
+    """The Hive type, ignoring nullability."""
     return hive_type(column.type, f"{where}.type")
 
 

@@ -1,6 +1,6 @@
-"""Which engine's private form a view of a metastore or of Glue has, and the parameters that belong to the forms.
+"""Detects which engine's private form a view in a metastore or Glue has, and knows each form's parameters.
 
-docs/decisions/hive-views.md says what each form looks like and where that is known from.
+docs/decisions/hive-views.md describes each form, with sources.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ VIEW_COMMENT, MATERIALIZED_COMMENT = "Presto View", "Presto Materialized View"
 VIEW_PREFIX, MATERIALIZED_PREFIX = "/* Presto View: ", "/* Presto Materialized View: "
 CREATED_BY_SPARK = "spark.sql.create.version"
 IS_GENERIC = "is_generic"
-FLINK_SCHEMAS = ("flink.schema", "flink.generic.table.schema")  # the second is that of Flink 1.10 and before
+FLINK_SCHEMAS = ("flink.schema", "flink.generic.table.schema")  # the second is of Flink 1.10 and before
 FLINK_COMMENT = "flink.comment"
-VIEW_DEFINITION = "ViewDefinition"  # of Glue alone, in the `rest` of a HiveTable
+VIEW_DEFINITION = "ViewDefinition"  # Glue only, in the `rest` of a HiveTable
 
 _OF_TRINO = {
     *(PRESTO_VIEW, "trino_created_by", "trino_version", "trino_query_id", "presto_version", "presto_query_id"),
@@ -31,14 +31,14 @@ _PREFIXES = {
     "view.": "Spark",
     **{f"{schema}.": "Flink" for schema in FLINK_SCHEMAS},
     "flink.partition.keys.": "Flink",
-    "flink.flink.": "Flink",  # what it leaves of the former names where it renamed a view and altered it then
+    "flink.flink.": "Flink",  # left over if Flink renames a view and then alters it
 }
 
 
 class Form(StrEnum):
-    """How a view is stored, in the order in which the forms are tried; the last one needs no mark.
+    """How a view is stored, in the order of detection; the last one needs no mark.
 
-    Those of one engine are named by it, which is also the dialect of their SQL.
+    An engine's form has the engine's name, which is also its SQL dialect.
     """
 
     ICEBERG = "iceberg"
@@ -50,7 +50,7 @@ class Form(StrEnum):
 
 
 def detect(table: HiveTable) -> Form:
-    """The form of a view. The caller has made sure that it is one."""
+    """The form of an entry that is a view."""
     parameters = table.parameters
     if parameters.get("table_type", "").lower() == ICEBERG_VIEW:
         return Form.ICEBERG
@@ -64,7 +64,7 @@ def detect(table: HiveTable) -> Form:
 
 
 def is_materialized(table: HiveTable) -> bool:
-    """Whether an engine stores the view's result: Hive by the type of the entry, Trino by its comment."""
+    """Whether the view is materialized: in Hive by the entry's type, in Trino by its comment."""
     return table.table_type == "MATERIALIZED_VIEW" or _has_marks(table, MATERIALIZED_COMMENT, MATERIALIZED_PREFIX)
 
 
@@ -73,7 +73,7 @@ def _is_trino(table: HiveTable) -> bool:
 
 
 def _has_marks(table: HiveTable, comment: str, prefix: str) -> bool:
-    """Whether it is Trino's by its flag, and by its comment or, where that was changed, by its text."""
+    """Whether it is Trino's by its flag, and by its comment or, if that was changed, by its text."""
     if table.parameters.get(PRESTO_VIEW, "").lower() != "true":
         return False
     comments = {(text or "").lower() for text in (table.comment, table.parameters.get("comment"))}
@@ -81,7 +81,7 @@ def _has_marks(table: HiveTable, comment: str, prefix: str) -> bool:
 
 
 def _is_flink(parameters: Mapping[str, str]) -> bool:
-    """Whether Flink describes it by properties; `is_generic=false` is what Flink says of Hive's own."""
+    """Whether Flink describes it by properties; Flink marks Hive's own views with `is_generic=false`."""
     generic = parameters.get(IS_GENERIC)
     if generic is not None:
         return generic.lower() == "true"
@@ -89,7 +89,7 @@ def _is_flink(parameters: Mapping[str, str]) -> bool:
 
 
 def why_reserved(name: str) -> str | None:
-    """Why users neither see nor set a property of this name, in lower or upper case; None if it is theirs."""
+    """Why a property is reserved, ignoring case, so that users neither see nor set it; None if it is not."""
     name = name.lower()
     if name in _OF_TRINO:
         return "it is written by Trino"
@@ -102,5 +102,5 @@ def why_reserved(name: str) -> str | None:
 
 
 def properties_of(table: HiveTable) -> dict[str, str]:
-    """The parameters that are the user's own."""
+    """The user's own parameters."""
     return {name: value for name, value in table.parameters.items() if why_reserved(name) is None}

@@ -1,4 +1,4 @@
-"""Views of a metastore or of Glue, in the form of whatever engine wrote them, as definitions."""
+"""Parses views in a metastore or Glue, in the form of the engine that wrote them, into definitions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class HiveView:
-    """What an entry says of a view.
+    """A view parsed from its entry.
 
-    `expanded_sql` is the SQL with complete names, where the engine stores that beside what the user wrote;
-    `query_columns` are the names that the SQL itself gives its columns, where the engine notes them.
+    `expanded_sql` is the SQL with fully qualified names, if the engine stores it besides the user's; `query_columns`
+    are the SQL's own column names, if the engine stores them.
     """
 
     definition: ViewDefinition
@@ -35,17 +35,17 @@ class HiveView:
 
     @property
     def engine(self) -> str:
-        """The engine that the form belongs to; `glue` where it is several engines'."""
+        """The engine of the form; `glue` if it belongs to several engines."""
         return self.form.value
 
     @property
     def format(self) -> str:
-        """What the view is an entry of: `glue` in Glue's own form, otherwise `hive`."""
+        """The stored format: `glue` in Glue's own form, otherwise `hive`."""
         return self.form.value if self.form is Form.GLUE else "hive"
 
 
 def read(table: HiveTable) -> HiveView:
-    """The view. Raises Unreadable, and nothing else, for one that is not in the form that its engine writes.
+    """Parse a view. Raises only Unreadable, if it is not in the form that its engine writes.
 
     An Iceberg view is defined by its metadata file, so it is Unreadable here.
     """
@@ -74,7 +74,7 @@ def _read_spark(table: HiveTable) -> HiveView:
 
 
 def spark_view_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
-    """The columns of Spark's schema, or those of the entry where Spark wrote none. Raises Unreadable."""
+    """The columns of Spark's schema, or the entry's if Spark wrote none. Raises Unreadable."""
     if not has_schema(table.parameters):
         return table.columns
     columns = schema_columns(table.parameters)
@@ -97,7 +97,7 @@ def _of_one(
     comment: str | None,
     defaults: tuple[str | None, str | None] = (None, None),
 ) -> HiveView:
-    """A view whose SQL stands in the entry; `defaults` are its default catalog and schema."""
+    """A view with its SQL in the entry; `defaults` are its default catalog and schema."""
     sql = checked_sql(table.view_original_text, table.view_expanded_text)
     expanded = optional_text(table.view_expanded_text, "SQL")
     catalog, schema = defaults
@@ -154,7 +154,7 @@ def _read_trino(table: HiveTable) -> HiveView:
 
 
 def trino_columns(data: Json) -> tuple[tuple[Json, str], ...]:
-    """Each column and its type as it is written. Raises Unreadable."""
+    """Each column with its type string. Raises Unreadable."""
     columns = data.get("columns")
     if not isinstance(columns, list) or not columns:
         raise Unreadable("The JSON in its text has no columns.")
@@ -170,7 +170,7 @@ def _trino_column(column: Any) -> tuple[Json, str]:
 
 
 def _security_mode(data: Mapping[str, Any]) -> SecurityMode:
-    """Trino takes a view that says nothing for one that runs with the rights of its owner."""
+    """The security mode; Trino's default is DEFINER, with the owner's rights."""
     runs_as_invoker = data.get("runAsInvoker", False)
     if not isinstance(runs_as_invoker, bool):
         raise Unreadable("In the JSON of its text, runAsInvoker is neither true nor false.")
@@ -178,7 +178,7 @@ def _security_mode(data: Mapping[str, Any]) -> SecurityMode:
 
 
 def _read_glue(table: HiveTable) -> HiveView:
-    """Glue's own form; of two versions of one dialect, the first one that is not stale, else the first, is shown."""
+    """Glue's own form; of several versions of a dialect, the first that is not stale is shown, else the first."""
     definition = table.rest.get(VIEW_DEFINITION)
     stored = definition.get("Representations") if isinstance(definition, dict) else None
     if not isinstance(stored, list) or not stored or not all(isinstance(one, dict) for one in stored):

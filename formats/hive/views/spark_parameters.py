@@ -1,4 +1,4 @@
-"""What Spark stores of a view among its parameters beside the schema: where its SQL was written, its query's names.
+"""Spark's view parameters besides the schema: the default catalog and namespace, and the query's column names.
 
 Source: Spark's CatalogTable and SessionCatalog.fromCatalogTable, and views that Spark 3.5 and 4.1 wrote.
 """
@@ -16,7 +16,7 @@ QUERY_COLUMNS, QUERY_COLUMN = "view.query.out.numCols", "view.query.out.col"
 
 
 def defaults_of(parameters: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The default catalog and schema; a schema of several levels is joined by dots, as in SQL. Raises Unreadable."""
+    """The default catalog and schema; a nested schema is joined by dots, as in SQL. Raises Unreadable."""
     parts = _numbered(parameters, f"{NAMESPACE}.numParts", f"{NAMESPACE}.part")
     if not parts:
         return None, parameters.get(OLD_DATABASE)
@@ -24,7 +24,7 @@ def defaults_of(parameters: Mapping[str, str]) -> tuple[str | None, str | None]:
 
 
 def with_defaults(parameters: Mapping[str, str], catalog: str, schema: str | None) -> dict[str, str]:
-    """The parameters with another default catalog and schema; a dot divides the levels of the schema."""
+    """The parameters with another default catalog and schema; a dot separates the schema's levels."""
     others = {name: value for name, value in parameters.items() if not name.startswith((f"{NAMESPACE}.", OLD_DATABASE))}
     parts = [catalog, *(schema.split(".") if schema else ())]
     numbered = {f"{NAMESPACE}.part.{number}": part for number, part in enumerate(parts)}
@@ -32,19 +32,19 @@ def with_defaults(parameters: Mapping[str, str], catalog: str, schema: str | Non
 
 
 def query_columns(parameters: Mapping[str, str]) -> list[str]:
-    """The names that the query itself gives its columns; none where Spark did not write them. Raises Unreadable."""
+    """The query's own column names; none if Spark did not write them. Raises Unreadable."""
     return _numbered(parameters, QUERY_COLUMNS, QUERY_COLUMN)
 
 
 def with_query_columns(parameters: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The parameters with other names of the query's columns."""
+    """The parameters with other query column names."""
     others = {name: value for name, value in parameters.items() if not name.startswith("view.query.out.")}
     numbered = {f"{QUERY_COLUMN}.{number}": name for number, name in enumerate(names)}
     return others | {QUERY_COLUMNS: str(len(names))} | numbered
 
 
 def _numbered(parameters: Mapping[str, str], count: str, each: str) -> list[str]:
-    """The values of numbered parameters. Raises Unreadable when their number is none, or one of them is missing."""
+    """The values of numbered parameters. Raises Unreadable if their count is invalid or one is missing."""
     if count not in parameters:
         return []
     text = parameters[count]

@@ -1,4 +1,4 @@
-"""The text of one of Trino's views: JSON in base64 in a comment, as `/* Presto View: eyJvcm... */`.
+"""The text of a Trino view: base64-encoded JSON in a comment, as `/* Presto View: eyJvcm... */`.
 
 Source: Trino's ViewReaderUtil, ConnectorViewDefinition and IcebergMaterializedViewDefinition, and views of Trino 476.
 """
@@ -41,6 +41,6 @@ def _refuse(constant: str) -> None:
 
 
 def encode(data: Json) -> str:
-    """The text of a plain view."""
+    """The text of a view that is not materialized."""
     raw = json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
     return f"{VIEW_PREFIX}{base64.b64encode(raw).decode()}{SUFFIX}"

@@ -1,4 +1,4 @@
-"""Trino's type strings, as they stand in the JSON of its views, to native types and back.
+"""Converts Trino's type strings, from its views' JSON, to native types and back.
 
 Trino's documentation, "Data types": `row("from" varchar(3),"legs" array(timestamp(3) with time zone))`.
 """
@@ -35,7 +35,7 @@ TRINO_NAMES = {
     "interval_year": "interval year to month", "interval_day": "interval day to second",
 }  # fmt: skip
 DEFAULT_PRECISION = 3  # of times and timestamps
-LONGEST_NATIVE = 999_999_999  # a longer varchar is as good as one without a limit
+LONGEST_NATIVE = 999_999_999  # a longer varchar counts as unlimited
 
 _WORD = re.compile(r"\s*([A-Za-z_][\w$]*)", re.ASCII)
 _WITH_TIME_ZONE = re.compile(r"\s+with\s+time\s+zone(?!\w)", re.IGNORECASE | re.ASCII)
@@ -60,7 +60,7 @@ class _Reader(NestedReader):
 
 
 def native_type(text: str) -> str | dict[str, Any]:
-    """The native wire form of one of Trino's types; one without a native counterpart is external, as it stands."""
+    """The native JSON of a Trino type; one without a native equivalent becomes external, unchanged."""
     try:
         return _Reader(text).whole().native
     except NotAType:
@@ -92,9 +92,9 @@ def _primitive(word: str, arguments: list[int]) -> str:
 
 
 def trino_type(native: DataType, where: str, level: int = 1) -> str:
-    """Trino's string of a native type; `where` names the place.
+    """The Trino type string of a native type; `where` is the path.
 
-    Raises Unsupported for what Trino has no type for, Invalid for one that nests too deep.
+    Raises Unsupported if Trino has no such type, Invalid if it nests too deep.
     """
     if level > MAX_NESTING:
         raise Invalid(f"{where}: nests deeper than {MAX_NESTING} levels", kind="column")

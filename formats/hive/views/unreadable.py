@@ -1,4 +1,4 @@
-"""Views of others that we cannot read, and the bounds within which we try."""
+"""The error for views of engines that we cannot read, and the limits for reading them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 
-LONGEST_TEXT = 16 * 1024 * 1024  # characters of a view's text: SQL of 1 MiB, as JSON in base64, with room to spare
+LONGEST_TEXT = 16 * 1024 * 1024  # characters of a view's text: ample for 1 MiB of SQL as JSON in base64
 LONGEST_TYPE = 64 * 1024  # characters of a column's type
 MOST_COLUMNS = 10_000
 
 
 class Unreadable(Unsupported):
-    """The view is not in the form that its engine writes; `reason` is a sentence about it."""
+    """The view is not in the form that its engine writes; `reason` is a sentence."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The view cannot be read. {reason}", kind=Kind.VIEW)
@@ -21,7 +21,7 @@ class Unreadable(Unsupported):
 
 
 def checked_text(value: Any, what: str) -> str:
-    """A text that our store can hold. Raises Unreadable, naming `what`, for anything else."""
+    """A string that our database can store. Raises Unreadable, naming `what`, for anything else."""
     if not isinstance(value, str):
         raise Unreadable(f"Its {what} is not a text.")
     if "\0" in value:
@@ -34,12 +34,12 @@ def checked_text(value: Any, what: str) -> str:
 
 
 def optional_text(value: Any, what: str) -> str | None:
-    """As `checked_text`, and None for None."""
+    """`checked_text`, but None for None. Raises Unreadable."""
     return None if value is None else checked_text(value, what)
 
 
 def checked_sql(*candidates: Any) -> str:
-    """The first text that is not blank. Raises Unreadable if there is none."""
+    """The first string that is not blank. Raises Unreadable if there is none."""
     for candidate in candidates:
         if candidate is not None and (sql := checked_text(candidate, "SQL")).strip():
             return sql

@@ -1,6 +1,6 @@
-"""Definitions of views, written in the form of the engine whose dialect they have, and altered in the form they have.
+"""Writes new views in the form of their dialect's engine, and alters existing ones in their form.
 
-What a form cannot hold is refused; what an alteration does not change stays as the engine wrote it.
+Anything that a form cannot store is rejected; anything that an alteration does not change stays as the engine wrote it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def written(
     owner: str | None = None,
     query_columns: Sequence[str] | None = None,
 ) -> HiveTable:
-    """A new view in the form of its one dialect; the name becomes lower case.
+    """A new view in the form of its one dialect, with its name in lower case.
 
-    `schema` is the database it is for. Trino runs a DEFINER view with the rights of `owner`, and gets an INVOKER view
-    without a security mode. Spark picks the view's columns from its query by name: `query_columns` are the query's
-    names, by default those of the columns.
-    Raises Invalid for what the form cannot hold, Unsupported for what its engine has not; both name the place.
+    `schema` is its database. Trino runs a DEFINER view with the rights of `owner`; without a security mode it gets an
+    INVOKER view. Spark maps the query's columns to the view's by name: `query_columns` are the query's names, by
+    default those of the columns.
+    Raises Invalid if the form cannot store it, Unsupported if its engine lacks it; both name the path.
     """
     only = _only(definition)
     if only.key not in DIALECTS:
@@ -54,11 +54,10 @@ def rewritten(
     owner: str | None = None,
     query_columns: Sequence[str] | None = None,
 ) -> HiveTable:
-    """The entry of a view with another definition, in the form that it has; the same entry if nothing changes.
+    """The view's entry with another definition, in its present form; the same entry if nothing changes.
 
-    A view that becomes a DEFINER view gets this `owner`, whom Trino reads from the entry itself.
-
-    Raises Invalid and Unsupported as `written` does, Unsupported for what is never written, Unreadable.
+    A view that becomes a DEFINER view gets this `owner`, which Trino reads from the entry.
+    Raises Invalid and Unsupported as `written` does, Unsupported for materialized and Glue's views, Unreadable.
     """
     view = read(table)
     if view.is_materialized:
@@ -85,7 +84,7 @@ def rewritten(
 
 
 def _only(definition: ViewDefinition) -> Representation:
-    """The one representation. Raises Invalid, naming the second."""
+    """The only representation. Raises Invalid, naming the second."""
     only, *more = definition.representations
     if more:
         second = f"a view in Hive has exactly one representation, and {quote(more[0].dialect)} is a second one"
