@@ -128,6 +128,7 @@ class MetadataFiles:
         return remote.reach(self.catalog_id, verb, act, waits=waits)
 
     def read(self, location: str) -> bytes:
+        """The content of a metadata file, perhaps cached. Raises NotFound, TooLarge, ProviderUnavailable."""
         content = METADATA.get(self.catalog_id, location)
         if content is None:
             content = self._read(location)

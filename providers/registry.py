@@ -45,4 +45,5 @@ def _imported(path: str) -> type[Provider]:
 
 
 def provider_for(name: str, catalog_id: int, properties: Mapping[str, str]) -> Provider:
+    """The provider of a catalog. Raises Unsupported for an unknown name."""
     return provider_class(name)(catalog_id, properties)

@@ -80,6 +80,7 @@ def writable(glue: GlueClient, fields: Mapping[str, Any], shape: str) -> dict[st
 
 
 def read_table(glue: GlueClient, schema: Levels, table: str) -> dict[str, Any]:
+    """Glue's entry of a table or view; a resource link has its own names, not its target's. Raises NotFound."""
     entry: dict[str, Any] = glue.call("GetTable", [*schema, table], DatabaseName=schema[0], Name=table)["Table"]
     return entry | {"DatabaseName": schema[0], "Name": table} if resource_links.is_link(entry) else entry
 

@@ -91,6 +91,7 @@ def page_of(
 
 
 def read_table(metastore: Metastore, database: str, table: str) -> Table:
+    """Raises NotFound."""
     return metastore.call("get_table", database, table, about=About(Kind.TABLE, f"{database}.{table}"))
 
 
@@ -127,6 +128,7 @@ def read_partition(metastore: Metastore, table: Table, name: str) -> Remote:
 
 
 def require_same(remote: Remote, version: str) -> None:
+    """Raise Conflict if the object has changed since `version`."""
     if remote.version != version:
         raise Conflict(f"{remote.kind.capitalize()} {remote.name} was changed meanwhile.", kind=remote.kind)
 
@@ -167,6 +169,7 @@ def move_path(table: Table, home: str | None, target: str | None, name: str) -> 
 
 
 def drop(metastore: Metastore, database: str, table: str, *, with_files: bool = True, purge: bool = False) -> None:
+    """Drop a table or view; `purge` skips the trash. Raises NotFound, OutcomeUnknown."""
     context = EnvironmentContext({"ifPurge": "TRUE"} if purge else {})
     about = About(Kind.TABLE, f"{database}.{table}")
     metastore.call("drop_table_with_environment_context", database, table, with_files, context, about=about)

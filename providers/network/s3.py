@@ -87,7 +87,7 @@ class S3Files:
         return True
 
     def ask(self, operation: str, location: str, **given: Any) -> Any:
-        """Call S3 for an object or bucket. Raises FileNotFoundError, PermissionError, Refused, ProviderUnavailable."""
+        """Call S3 on a location. Raises FileNotFoundError, PermissionError, Refused, ProviderUnavailable, Invalid."""
         bucket, key = _parts(location)
         with self._errors(location), places_returned():
             return getattr(self._client, operation)(Bucket=bucket, **({"Key": key} if key else {}), **given)
