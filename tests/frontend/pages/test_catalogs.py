@@ -276,7 +276,7 @@ def test_conflicts_are_shown_before_a_catalog_becomes_nested(admin: Client, ids:
     wanted = {"property-nested-namespaces": "true"}
     page = admin.get(path, wanted, headers={"HX-Request": "true"}).content.decode()
     for said in (
-        "Schema sales:emea holds &#x27;:&#x27;",
+        "Schema sales:emea contains &#x27;:&#x27;",
         "Schema sales_x001f_apac would be read as sales:apac.",
         "Sales and sales would be one schema.",
     ):
