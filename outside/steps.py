@@ -88,7 +88,9 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
             raise AlreadyExists(f"{intent.full_name} already exists.", kind=lost.kind) from lost
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
-        if isinstance(refusal, VERBS[call["verb"]].refusals):  # the first of two tries may have succeeded
+        verb = VERBS[call["verb"]]
+        # The first of two tries may have succeeded; without markers nothing is sent twice, and a refusal is believed.
+        if isinstance(refusal, verb.refusals) and provider.store(verb.store).carries_markers:
             outcome, call["result"] = _look_after_refusal(provider, call, intent)
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not call["may_adopt"]):
             call["result"] = None

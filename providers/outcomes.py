@@ -13,6 +13,7 @@ from providers.base import Provider
 from providers.remote_objects import Remote
 from providers.stores import Outcome as Outcome
 from providers.stores import OutcomeUnknowable as OutcomeUnknowable
+from providers.stores import RemoteStore
 from providers.verbs import VERBS, present
 
 READ_BACK = 10.0  # seconds for one call
@@ -47,12 +48,19 @@ def undo(provider: Provider, step: dict[str, Any], marker: str) -> bool:
     outcome, there = outcome_of(provider, verb, arguments, marker)
     if outcome is Outcome.OTHERS:
         return True
+    if there is not None and not _is_certainly_ours(provider.store(VERBS[verb].store), step, there):
+        raise OutcomeUnknowable(f"{provider.label} does not say who made {there['name']}.")
     if there is not None and not _dropped(provider, step, there):
         return False
     if discard := VERBS[verb].discarded_by:
         written = {name: arguments[name] for name in ("definition", "plan") if name in arguments}
         remote.run(provider, discard, written, total=READ_BACK)
     return True
+
+
+def _is_certainly_ours(store: RemoteStore, step: dict[str, Any], there: dict[str, Any]) -> bool:
+    """Whether an object may be dropped: it carries our marker, or is the very one that the call answered."""
+    return store.carries_markers or step["result"] == there
 
 
 def _dropped(provider: Provider, step: dict[str, Any], there: dict[str, Any]) -> bool:

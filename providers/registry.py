@@ -13,6 +13,10 @@ from providers.base import Provider
 
 PROVIDERS = {
     "glue": "providers.glue.provider:GlueProvider",
+    "jdbc-doris": "providers.jdbc.provider:DorisProvider",
+    "jdbc-mysql": "providers.jdbc.provider:MySQLProvider",
+    "jdbc-postgresql": "providers.jdbc.provider:PostgreSQLProvider",
+    "jdbc-starrocks": "providers.jdbc.provider:StarRocksProvider",
     "hive": "providers.hive.provider:HiveProvider",
     "lakehouse-iceberg": "providers.iceberg.provider:IcebergProvider",
     **settings.METALAKE_PROVIDERS,

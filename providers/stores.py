@@ -55,6 +55,7 @@ class RemoteStore(Interface):
     """
 
     listed_as: ClassVar[Kind | None] = None
+    carries_markers: ClassVar[bool] = True  # whether objects carry the marker of the write that made them
 
     def __init__(self, provider: Any) -> None:
         self.provider = provider

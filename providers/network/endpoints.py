@@ -35,7 +35,7 @@ READ_SECONDS = 10.0
 THIS_MACHINE = "localhost"
 
 MAX_URL = 2_048
-PORTS = {"http": 80, "https": 443, "thrift": 9083, "hdfs": 8020, "viewfs": 8020}
+PORTS = {"http": 80, "https": 443, "thrift": 9083, "hdfs": 8020, "viewfs": 8020, "postgresql": 5432, "mysql": 3306}
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(/[^?#]*)?")
 AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::(.*))?")
 

@@ -1,0 +1,302 @@
+"""MySQL and MariaDB: information_schema, their types, and their DDL, of which each statement is a transaction.
+
+Nothing there tells one table from a later one of its name, so an object has no identity. A write is one statement whose
+lost answer is read back once the lock of its marker is free (GET_LOCK): a creation is recognised by what it made, since
+its name was free before, an alteration by its result. What others altered within these seconds waits for a person, as
+does the undoing of a creation unless its time and its version are the ones that were answered. Sources: MySQL,
+"Information Schema", "Atomic Data Definition Statement Support", "Server Error Message Reference"; MariaDB Server
+documentation, "Information Schema Tables", "Atomic DDL".
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from metalake.errors import MetalakeError, NotEmpty, OutcomeUnknown, ProviderBusy, ProviderUnavailable, Unsupported
+from metalake.kinds import Kind
+from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session
+from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
+from providers.jdbc.dialect import Dialect, Statements
+from providers.jdbc.errors import About, Failure, error_of
+from providers.jdbc.mysql_ddl import MySQLDdl, native_type
+from providers.jdbc.url import MYSQL_TLS, Tls
+from providers.network.endpoints import READ_SECONDS, connect
+from providers.remote_objects import Remote
+
+SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+PAGE = 10_000  # tables
+SQL_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+LOST = frozenset({2003, 2006, 2013, 2014, 2027, 2055})
+VIEWS = ("VIEW", "SYSTEM VIEW")
+
+TABLES = """
+SELECT t.table_name, t.table_type, t.table_comment, t.engine, t.table_collation, t.create_options,
+    CAST(t.create_time AS CHAR), v.view_definition, v.security_type
+FROM information_schema.tables t
+LEFT JOIN information_schema.views v ON v.table_schema = %s AND v.table_name = t.table_name{view}
+WHERE t.table_schema = %s AND {among} ORDER BY BINARY t.table_name LIMIT {limit}
+"""
+COLUMNS = """
+SELECT t.table_name, t.column_name, t.column_type, t.is_nullable, t.column_default, t.extra, t.column_comment,
+    t.character_set_name, t.collation_name, t.generation_expression
+FROM information_schema.columns t WHERE t.table_schema = %s AND {among} ORDER BY BINARY t.table_name, t.ordinal_position
+"""
+KEYS = """
+SELECT t.table_name, t.index_name, t.column_name FROM information_schema.statistics t
+WHERE t.table_schema = %s AND {among} AND t.non_unique = 0 ORDER BY BINARY t.table_name, t.index_name, t.seq_in_index
+"""
+
+
+NUMBERS = {
+    **dict.fromkeys((1007, 1050), Failure.EXISTS),
+    **dict.fromkeys((1008, 1049, 1051, 1146), Failure.MISSING),
+    **dict.fromkeys((1205, 1213), Failure.LOCKED),
+    **dict.fromkeys((1317, 1969, 3024), Failure.SLOW),
+    **dict.fromkeys((1040, 1203, 1226), Failure.BUSY),
+    **dict.fromkeys((1045, 1524, 1698, 4151), Failure.LOGIN),
+    **dict.fromkeys((1044, 1142, 1143, 1227, 1370), Failure.DENIED),
+    **dict.fromkeys((1451, 3730), Failure.DEPENDS),
+}
+SYNTAX = 1064
+
+
+class MySQL(Dialect):
+    word = "mysql"
+    schemes: ClassVar[Mapping[str, str]] = {"mysql": "mysql", "mariadb": "mysql"}
+    tls = MYSQL_TLS
+    drivers = frozenset({"com.mysql.cj.jdbc.Driver", "com.mysql.jdbc.Driver", "org.mariadb.jdbc.Driver"})
+    ddl = MySQLDdl("MySQL")
+    hidden_definition = "The catalog's account may not read it; grant it SHOW VIEW on this view."
+
+    # Sessions
+
+    def connect(self, login: Login, *, writes: bool = False) -> Session:
+        import pymysql
+        from pymysql.cursors import SSCursor
+
+        host, port = login.endpoint.host, login.endpoint.port
+        raw = pymysql.connections.Connection(
+            host=host,
+            port=port,
+            user=login.user,
+            password=login.password,
+            database=login.database or None,
+            charset="utf8mb4",
+            autocommit=True,
+            cursorclass=SSCursor,
+            read_timeout=READ_SECONDS + STATEMENT_SECONDS,
+            write_timeout=READ_SECONDS,
+            ssl=_tls(login.tls),
+            auth_plugin_map=dict.fromkeys(("mysql_clear_password", b"mysql_clear_password", "dialog"), _NoPassword),
+            program_name="metalake",
+            defer_connect=True,
+        )
+        try:
+            raw.connect(connect(host, port))
+            session = Session(raw, raw._sock.fileno, f"{host}:{port}")
+            if login.tls not in (Tls.OFF, Tls.PREFER) and not isinstance(raw._sock, ssl.SSLSocket):
+                raise ProviderUnavailable(f"{session.where} does not speak TLS.", kind="catalog", retryable=False)
+            self._set_up(session, writes=writes)
+        except BaseException:
+            raw.close()
+            raise
+        return session
+
+    def _set_up(self, session: Session, *, writes: bool) -> None:
+        seconds = round(STATEMENT_SECONDS)
+        limit = f"max_statement_time={seconds}" if _is_mariadb(session) else f"max_execution_time={seconds * 1000}"
+        session.run(f"SET SESSION sql_mode='{SQL_MODE}', lock_wait_timeout={LOCK_SECONDS:.0f}, {limit}")
+        if not writes:
+            session.run("SET SESSION TRANSACTION READ ONLY")
+
+    def write(self, session: Session, login: Login, marker: str, statements: Statements) -> None:
+        if marker:
+            self._lock(session, marker)
+        for statement in statements(session):
+            try:
+                session.run(statement)
+            except Exception as failure:
+                if _number_of(failure) in LOST or not _number_of(failure):
+                    raise OutcomeUnknown("The answer to a statement was lost.", kind=Kind.CATALOG) from None
+                raise
+
+    def wait_for(self, session: Session, marker: str) -> None:
+        self._lock(session, marker)
+        session.rows("SELECT RELEASE_LOCK(%s)", [f"metalake {marker}"])
+
+    def _lock(self, session: Session, marker: str) -> None:
+        if session.rows(f"SELECT GET_LOCK(%s, {LOCK_SECONDS:.0f})", [f"metalake {marker}"]) != [(1,)]:
+            raise ProviderBusy("A call of this write is still under way.", kind=Kind.CATALOG)
+
+    def lock_table(self, session: Session, schema: str, table: str) -> None:
+        session.run(f"LOCK TABLES {self.ddl.name(schema, table)} WRITE")
+
+    def error(self, failure: Exception, about: About, where: str) -> MetalakeError:
+        number, words = _number_of(failure), str(failure.args[1]) if len(failure.args) > 1 else ""
+        if number == SYNTAX and about.kind is Kind.SCHEMA:
+            return Unsupported("comment: MySQL's schemas have none, MariaDB's do", kind=Kind.SCHEMA)
+        lost = Failure.SILENT if not number or number in LOST else Failure.REFUSED
+        return error_of(NUMBERS.get(number, lost), about, where, words)
+
+    # Reading
+
+    def schemas(self, session: Session, name: str | None = None) -> list[Remote]:
+        comment = "schema_comment" if _is_mariadb(session) else "''"
+        rows = session.rows(
+            f"SELECT schema_name, {comment} FROM information_schema.schemata WHERE %s IS NULL OR schema_name = %s "  # noqa: S608
+            "ORDER BY BINARY schema_name",
+            [name, name],
+        )
+        return [_schema(*row) for row in rows if row[0].lower() not in SYSTEM and name in (None, row[0])]
+
+    def names(self, session: Session, schema: str) -> list[Remote]:
+        rows = session.rows(
+            "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s "
+            "ORDER BY BINARY table_name",
+            [schema],
+        )
+        return [] if schema.lower() in SYSTEM else [Remote(name, {}, kind=_kind(sort)) for name, sort in rows]
+
+    def relations(
+        self, session: Session, schema: str, names: Sequence[str] | None, after: str, views_only: bool = False
+    ) -> tuple[list[Remote], str | None]:
+        if schema.lower() in SYSTEM:
+            return [], None
+        among, given, view = "BINARY t.table_name > %s", [after], ""
+        if names is not None and len(names) == 1:
+            among, given, view = "t.table_name = %s", [names[0]], " AND v.table_name = %s"
+        only = among + (" AND t.table_type = 'VIEW'" if views_only else "")
+        tables = session.rows(
+            TABLES.format(among=only, view=view, limit=PAGE + 1), [schema, *(given if view else []), schema, *given]
+        )
+        tables, is_full = tables[:PAGE], len(tables) > PAGE
+        if is_full:
+            among, given = f"{among} AND BINARY t.table_name <= %s", [*given, tables[-1][0]]
+        columns, keys = dict[str, list[Json]](), dict[str, dict[str, list[str]]]()
+        for table, *column in session.rows(COLUMNS.format(among=among), [schema, *given]):
+            columns.setdefault(table, []).append(_column(column))
+        if not views_only:
+            for table, key, field in session.rows(KEYS.format(among=among), [schema, *given]):
+                keys.setdefault(table, {}).setdefault(key, []).append(field)
+        remotes = [
+            _relation(row, columns.get(row[0], []), keys.get(row[0], {}), self.word)
+            for row in tables
+            if names is None or row[0] in names
+        ]
+        return remotes, tables[-1][0] if is_full else None
+
+    def require_empty(self, session: Session, schema: str) -> None:
+        for inside in ("tables", "routines", "events"):
+            column = {"tables": "table_schema", "routines": "routine_schema", "events": "event_schema"}[inside]
+            statement = f"SELECT 1 FROM information_schema.{inside} WHERE {column} = %s LIMIT 1"  # noqa: S608
+            if session.rows(statement, [schema]):
+                raise NotEmpty(f"Schema {schema} is not empty: it has {inside}.", kind=Kind.SCHEMA)
+
+
+class Doris(MySQL):
+    ddl = MySQLDdl("Doris")
+
+
+class StarRocks(MySQL):
+    ddl = MySQLDdl("StarRocks")
+
+
+class _NoPassword:
+    """An authentication that would send the password in the clear."""
+
+    def __init__(self, connection: Any) -> None:
+        raise ProviderUnavailable(
+            "The database asks for the password in the clear, which is not sent.", kind="catalog", retryable=False
+        )
+
+
+def _tls(mode: Tls) -> ssl.SSLContext | None:
+    if mode is Tls.OFF:
+        return None
+    context = ssl.create_default_context()
+    if mode is not Tls.VERIFY:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _number_of(failure: Exception) -> int:
+    """MySQL's number of an error; 0 if it is none of the server."""
+    return failure.args[0] if failure.args and isinstance(failure.args[0], int) else 0
+
+
+def _is_mariadb(session: Session) -> bool:
+    return "MariaDB" in str(session.raw.get_server_info())
+
+
+def _schema(name: str, comment: str) -> Remote:
+    definition = {"comment": comment or None}
+    return Remote(name, definition, "", version_of(definition), Kind.SCHEMA)
+
+
+def _kind(sort: str) -> Kind:
+    return Kind.VIEW if sort in VIEWS else Kind.TABLE
+
+
+def _relation(row: Row, columns: list[Json], keys: dict[str, list[str]], word: str) -> Remote:
+    name, sort, comment, engine, collation, options, created, sql, security = row
+    definition: Json = {"comment": comment or None, "columns": columns}
+    if sort in VIEWS:
+        definition |= {"comment": None, "sql": sql or None, "security": security, "materialized": False}
+        return Remote(name, definition, "", version_of(definition), Kind.VIEW)
+    facts = {"engine": engine, "collation": collation, "partitioned": "partitioned" in (options or "") and "true"}
+    facts |= {f"generated.{column['name']}": column.pop("generated") for column in columns if "generated" in column}
+    indexes = [
+        {"indexType": PRIMARY if key == "PRIMARY" else UNIQUE, "name": key, "fieldNames": [[field] for field in fields]}
+        for key, fields in keys.items()
+        if None not in fields
+    ]
+    indexes.sort(key=lambda index: index["indexType"] != PRIMARY)
+    properties = {key: value for key, value in facts.items() if value}
+    definition |= {"indexes": indexes, "properties": properties, "created": created}
+    return Remote(name, definition, "", version_of(definition), Kind.TABLE, word)
+
+
+def _column(row: Sequence[Any]) -> Json:
+    name, spelling, nullable, default, extra, comment, charset, collation, generated = row
+    extra = (extra or "").lower()
+    type_ = native_type(spelling)
+    column = {"name": name, "type": type_, "spelling": spelling, "nullable": nullable == "YES"}
+    column |= {"autoIncrement": "auto_increment" in extra}
+    if comment:
+        column["comment"] = comment
+    kept: Json = {"collation": f" CHARACTER SET {charset} COLLATE {collation}"} if charset else {}
+    if match := re.search(r"on update \S+", extra):
+        kept["on_update"] = match[0].upper()
+    others = re.sub(r"on update \S+|auto_increment|default_generated", "", extra).strip()
+    if generated:
+        column["generated"] = generated
+    if generated or others:
+        kept["fixed"] = "generated" if generated else others
+    elif default is not None and default != "NULL":
+        column["defaultValue"], kept["default"] = _default(default, type_, extra)
+        kept["shown"] = column["defaultValue"]
+    return column | ({"kept": kept} if kept else {})
+
+
+def _default(text: str, type_: Any, extra: str) -> tuple[Json, str]:
+    """A default on the native wire and in SQL. MariaDB has it in SQL, MySQL has literals without their quotes."""
+    is_now = re.fullmatch(r"(?i)(current_timestamp|now)(\(\d?\))?", text)
+    if is_now:
+        return {"type": "function", "funcName": "current_timestamp", "funcArgs": []}, text
+    if "default_generated" in extra:
+        return {"type": "unparsed", "unparsedExpression": text}, f"({text})"
+    if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text):
+        return {"type": "literal", "dataType": type_, "value": _truth(text) if type_ == "boolean" else text}, text
+    if match := re.fullmatch(r"'((?:[^']|'')*)'", text, re.DOTALL):
+        return {"type": "literal", "dataType": type_, "value": match[1].replace("''", "'")}, text
+    if "(" in text:
+        return {"type": "unparsed", "unparsedExpression": text}, text
+    return {"type": "literal", "dataType": type_, "value": text}, MySQL.ddl.text(text)
+
+
+def _truth(number: str) -> str:
+    return "false" if number == "0" else "true"

@@ -1,0 +1,280 @@
+"""PostgreSQL: its catalog (pg_catalog), its types, and its DDL, which is transactional.
+
+An object's identity is its oid. A commit whose answer is lost is looked up by its transaction's status
+(pg_xact_status) on another connection. After a crash nobody knows the transaction: then a creation is recognised by
+what it made, since its name was free before, an alteration by its result, a drop and a rename by the oid. What was
+altered by others within these seconds waits for a person. Sources: PostgreSQL, "System Catalogs", "Transaction ID and
+Snapshot Information Functions", "Error Codes".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from metalake.errors import MetalakeError, OutcomeUnknown, ProviderUnavailable, Unsupported
+from metalake.kinds import Kind
+from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session
+from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
+from providers.jdbc.dialect import Dialect, Statements
+from providers.jdbc.errors import About, Failure, error_of
+from providers.jdbc.postgresql_ddl import PostgreSQLDdl, native_type
+from providers.jdbc.url import POSTGRES_TLS, Tls
+from providers.network.endpoints import CONNECT_SECONDS, resolve
+from providers.remote_objects import Remote
+
+OLDEST = 120_000
+PAGE_COLUMNS = 250_000  # of the tables of one page
+SSL_MODES = {Tls.OFF: "disable", Tls.PREFER: "prefer", Tls.REQUIRE: "require", Tls.VERIFY: "verify-full"}
+NO_SYSTEM = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+SHOWN = "c.relkind IN ('r', 'p', 'f', 'v', 'm')"
+VIEWS = ("v", "m")
+SORTS = {"p": "partitioned table", "f": "foreign table"}
+
+LITERAL = re.compile(r"\(?'?(-?\d+(?:\.\d+)?)'?\)?(?:::[a-z ]+(?:\(\d+(?:,\d+)?\))?)?|'((?:[^']|'')*)'(?:::[^()']+)?")
+NOW = frozenset({"now()", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()"})
+
+SCHEMAS = f"""
+SELECT n.nspname, n.oid::text, obj_description(n.oid, 'pg_namespace') FROM pg_namespace n
+WHERE {NO_SYSTEM} AND (%s::text IS NULL OR n.nspname = %s) ORDER BY n.nspname COLLATE "C"
+"""  # noqa: S608 (constants)
+NAMES = f"""
+SELECT c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND {NO_SYSTEM} AND {SHOWN} ORDER BY c.relname COLLATE "C"
+"""  # noqa: S608
+_AMONG = f"""
+WITH numbered AS (
+    SELECT c.*, sum(c.relnatts) OVER (ORDER BY c.relname COLLATE "C") AS so_far
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND {NO_SYSTEM} AND {SHOWN} AND (%s::text[] IS NULL OR c.relname = ANY(%s))
+    AND c.relname COLLATE "C" > %s AND (NOT %s OR c.relkind IN ('v', 'm'))
+), c AS (SELECT * FROM numbered WHERE so_far - relnatts < {PAGE_COLUMNS})
+"""  # noqa: S608
+RELATIONS = f"""{_AMONG}
+SELECT c.relname, c.relkind::text, c.oid::text, obj_description(c.oid, 'pg_class'),
+    CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
+    coalesce(lower(array_to_string(c.reloptions, ',')) ~ 'security_invoker=(true|on|1|yes)', false),
+    CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
+    CASE WHEN c.relispartition THEN (SELECT p.relnamespace::regnamespace || '.' || quote_ident(p.relname)
+        FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid) END,
+    (SELECT s.srvname FROM pg_foreign_table f JOIN pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid),
+    c.so_far
+FROM c ORDER BY c.relname COLLATE "C"
+"""  # noqa: S608
+COLUMNS = f"""{_AMONG}
+SELECT c.oid::text, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity::text,
+    a.attgenerated::text, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum), a.attndims
+FROM c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+ORDER BY c.relname COLLATE "C", a.attnum
+"""  # noqa: S608
+KEYS = f"""{_AMONG}
+SELECT c.oid::text, k.relname, x.indisprimary, (
+    SELECT array_agg(a.attname ORDER BY place.number) FROM unnest(x.indkey) WITH ORDINALITY AS place(attnum, number)
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = place.attnum WHERE place.number <= x.indnkeyatts
+), EXISTS (SELECT FROM pg_constraint o WHERE o.conindid = x.indexrelid AND o.conrelid = c.oid)
+FROM c JOIN pg_index x ON x.indrelid = c.oid AND x.indisunique AND x.indisvalid AND x.indpred IS NULL
+    AND x.indexprs IS NULL
+JOIN pg_class k ON k.oid = x.indexrelid ORDER BY c.relname COLLATE "C", NOT x.indisprimary, k.relname COLLATE "C"
+"""  # noqa: S608
+
+
+STATES = {
+    "42P07": Failure.EXISTS, "42P06": Failure.EXISTS, "42710": Failure.EXISTS, "42P01": Failure.MISSING,
+    "3F000": Failure.MISSING, "2BP01": Failure.DEPENDS, "42501": Failure.DENIED, "57014": Failure.SLOW,
+    "55P03": Failure.LOCKED, "40P01": Failure.LOCKED, "3D000": Failure.LOGIN, "28000": Failure.LOGIN,
+    "28P01": Failure.LOGIN, "53": Failure.BUSY, "22": Failure.REFUSED, "23": Failure.REFUSED, "42": Failure.REFUSED,
+    "0A": Failure.REFUSED, "54": Failure.REFUSED,
+}  # fmt: skip
+_WORDS = {(True, False): Failure.LOGIN, (True, True): Failure.LOGIN, (False, True): Failure.NO_TLS}
+_WORDS[False, False] = Failure.SILENT
+
+
+class PostgreSQL(Dialect):
+    word = "postgresql"
+    schemes: ClassVar[Mapping[str, str]] = {"postgresql": "postgresql"}
+    tls = POSTGRES_TLS
+    drivers = frozenset({"org.postgresql.Driver"})
+    ddl = PostgreSQLDdl()
+    hidden_definition = "The database did not show it."
+
+    # Sessions
+
+    def connect(self, login: Login, *, writes: bool = False) -> Session:
+        import psycopg  # takes a while, and most processes never need it
+
+        host, port = login.endpoint.host, login.endpoint.port
+        addresses = [str(address) for address in resolve(host, port)]
+        raw = psycopg.connect(
+            host=",".join([host] * len(addresses)),
+            hostaddr=",".join(addresses),  # so that libpq looks nothing up
+            port=port,
+            dbname=login.database,
+            user=login.user,
+            password=login.password,
+            sslmode=SSL_MODES[login.tls],
+            sslrootcert="system" if login.tls is Tls.VERIFY else "",
+            sslcertmode="disable",  # nothing of this machine's own identity
+            gssencmode="disable",
+            passfile=os.devnull,
+            require_auth="" if login.tls is Tls.VERIFY else "!password,!gss,!sspi",  # no password in the clear
+            connect_timeout=max(2, round(CONNECT_SECONDS)),
+            application_name="metalake",
+            client_encoding="UTF8",
+            autocommit=True,
+            prepare_threshold=None,
+        )
+        session = Session(raw, raw.fileno, f"{host}:{port}")
+        try:
+            self._set_up(session, writes=writes)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _set_up(self, session: Session, *, writes: bool) -> None:
+        wanted = {
+            "statement_timeout": f"{STATEMENT_SECONDS:.0f}s",
+            "lock_timeout": f"{LOCK_SECONDS:.0f}s",
+            "idle_in_transaction_session_timeout": "60s",
+            "search_path": "pg_catalog",  # every name is spelled whole
+            "default_transaction_read_only": "off" if writes else "on",
+            "standard_conforming_strings": "on",
+            "client_min_messages": "error",
+        }
+        settings = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in wanted.items())
+        product = session.rows(f"SELECT version(), current_setting('server_version_num')::int, {settings}")[0]
+        if not str(product[0]).startswith("PostgreSQL ") or product[1] < OLDEST:
+            raise Unsupported(
+                f"{session.where} is {str(product[0])[:60]!r}, not PostgreSQL {OLDEST // 10_000} or newer.",
+                kind=Kind.CATALOG,
+            )
+        session.raw.autocommit = not writes
+
+    def write(self, session: Session, login: Login, marker: str, statements: Statements) -> None:
+        self._lock(session, marker)
+        transaction = session.rows("SELECT pg_current_xact_id()::text")[0][0]
+        for statement in statements(session):
+            session.run(statement)
+        try:
+            session.commit()
+        except Exception as failure:
+            if getattr(failure, "sqlstate", None):  # the server answered: it rolled back
+                raise
+            self._require_committed(login, str(transaction))
+
+    def _require_committed(self, login: Login, transaction: str) -> None:
+        try:
+            session = self.connect(login)
+            try:
+                status = session.rows("SELECT pg_xact_status(%s::xid8)", [transaction])[0][0]
+            finally:
+                session.close()
+        except Exception:
+            status = None
+        if status == "aborted":
+            raise ProviderUnavailable("The connection broke before the commit.", kind=Kind.CATALOG)
+        if status != "committed":
+            raise OutcomeUnknown("The answer to a commit was lost.", kind=Kind.CATALOG)
+
+    def wait_for(self, session: Session, marker: str) -> None:
+        session.rows("SELECT pg_advisory_lock(hashtextextended(%s, 0))::text", [f"metalake {marker}"])
+        session.rows("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [f"metalake {marker}"])
+
+    def _lock(self, session: Session, marker: str) -> None:
+        if marker:
+            session.rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))::text", [f"metalake {marker}"])
+
+    def lock_table(self, session: Session, schema: str, table: str) -> None:
+        session.run(f"LOCK TABLE {self.ddl.name(schema, table)} IN ACCESS EXCLUSIVE MODE")
+
+    def error(self, failure: Exception, about: About, where: str) -> MetalakeError:
+        state = getattr(failure, "sqlstate", None) or ""
+        words = str(getattr(getattr(failure, "diag", None), "message_primary", None) or "")
+        if not state:  # it did not come as far as a statement
+            said = str(failure)
+            login = any(word in said for word in ("authentication", "does not exist", "pg_hba", "no password"))
+            is_tls = "SSL" in said or "certificate" in said
+            return error_of(_WORDS[login, is_tls], about, where, "")
+        return error_of(STATES.get(state) or STATES.get(state[:2], Failure.SILENT), about, where, words)
+
+    # Reading
+
+    def schemas(self, session: Session, name: str | None = None) -> list[Remote]:
+        rows = session.rows(SCHEMAS, [name, name])
+        return [_schema(*row) for row in rows]
+
+    def names(self, session: Session, schema: str) -> list[Remote]:
+        return [Remote(name, {}, kind=_kind(sort)) for name, sort in session.rows(NAMES, [schema])]
+
+    def relations(
+        self, session: Session, schema: str, names: Sequence[str] | None, after: str, views_only: bool = False
+    ) -> tuple[list[Remote], str | None]:
+        wanted = None if names is None else list(names)
+        parameters = [schema, wanted, wanted, after, views_only]
+        relations = session.rows(RELATIONS, parameters)
+        columns, keys = dict[str, list[Json]](), dict[str, list[Json]]()
+        for oid, *column in session.rows(COLUMNS, parameters):
+            columns.setdefault(oid, []).append(_column(column))
+        for oid, name, is_primary, fields, is_constraint in session.rows(KEYS, parameters):
+            key = {"indexType": PRIMARY if is_primary else UNIQUE, "name": name, "fieldNames": [[f] for f in fields]}
+            keys.setdefault(oid, []).append(key if is_constraint else key | {"properties": {"constraint": "false"}})
+        remotes = [_relation(row, columns.get(row[2], []), keys.get(row[2], [])) for row in relations]
+        is_full = bool(relations) and relations[-1][-1] >= PAGE_COLUMNS
+        return remotes, relations[-1][0] if is_full else None
+
+    def require_empty(self, session: Session, schema: str) -> None:
+        """PostgreSQL itself refuses to drop a schema that contains anything."""
+
+
+def _schema(name: str, oid: str, comment: str | None) -> Remote:
+    definition = {"comment": comment}
+    return Remote(name, definition, oid, version_of(definition), Kind.SCHEMA)
+
+
+def _kind(sort: str) -> Kind:
+    return Kind.VIEW if sort in VIEWS else Kind.TABLE
+
+
+def _relation(row: Row, columns: list[Json], keys: list[Json]) -> Remote:
+    name, sort, oid, comment, sql, invoker, partitioned_by, partition_of, server, _ = row
+    definition: Json = {"comment": comment, "columns": columns}
+    if sort in VIEWS:
+        definition |= {"sql": sql.strip().removesuffix(";"), "materialized": sort == "m"}
+        definition |= {"security": "INVOKER" if invoker else "DEFINER"}
+        return Remote(name, definition, oid, version_of(definition), Kind.VIEW)
+    facts = {"kind": SORTS.get(sort), "partitioned-by": partitioned_by, "partition-of": partition_of}
+    facts |= {"foreign-server": server}
+    facts |= {f"generated.{column['name']}": column.pop("generated") for column in columns if "generated" in column}
+    properties = {key: value for key, value in facts.items() if value}
+    definition |= {"indexes": keys, "properties": properties}
+    return Remote(name, definition, oid, version_of(definition), Kind.TABLE, PostgreSQL.word)
+
+
+def _column(row: Sequence[Any]) -> Json:
+    name, spelling, required, identity, generated, default, comment, _ = row
+    counts = bool(identity) or (default or "").startswith("nextval(")
+    column = {"name": name, "type": native_type(spelling), "spelling": spelling, "nullable": not required}
+    column |= {"autoIncrement": counts}
+    if comment is not None:
+        column["comment"] = comment
+    if default is not None and generated:
+        column["generated"] = default
+    elif default is not None and not counts:
+        column["defaultValue"] = _default(default, column["type"])
+    return column
+
+
+def _default(text: str, type_: Any) -> Json:
+    if text in NOW:
+        return {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
+    if text.startswith("NULL::") or text == "NULL":
+        return {"type": "literal", "dataType": "null", "value": "NULL"}
+    if text in ("true", "false"):
+        return {"type": "literal", "dataType": "boolean", "value": text}
+    if match := LITERAL.fullmatch(text):
+        value = match[1] if match[1] is not None else match[2].replace("''", "'")
+        return {"type": "literal", "dataType": type_, "value": value}
+    return {"type": "unparsed", "unparsedExpression": text}

@@ -1,0 +1,33 @@
+"""The declared properties of database catalogs, by the names that Gravitino's clients send."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+
+from providers.settings import ExternalSettings
+
+URL, DATABASE = "jdbc-url", "jdbc-database"
+
+
+class JdbcSettings(ExternalSettings):
+    url: str = Field(alias=URL, description="Where the database listens, such as jdbc:postgresql://db.lan:5432/sales.")
+    driver: str | None = Field(
+        None, alias="jdbc-driver", description="The class of the JDBC driver that engines use; none is loaded here."
+    )
+    database: str | None = Field(
+        None, alias=DATABASE, description="The database; left out, the one that the URL names.", max_length=64
+    )
+    user: str = Field(
+        alias="jdbc-user", description="The account; it needs to read the catalogs of the system.", min_length=1
+    )
+    password: SecretStr = Field(alias="jdbc-password", description="Its password.", min_length=1)
+    least_pooled: int = Field(
+        2, alias="jdbc.pool.min-size", ge=0, le=1_000, description="Of the pools of engines; without effect here."
+    )
+    most_pooled: int = Field(
+        10,
+        alias="jdbc.pool.max-size",
+        ge=1,
+        le=1_000,
+        description="How many connections each process of this server has open at most.",
+    )
