@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import select
-import threading
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from hive_metastore.ThriftHiveMetastore import Client
@@ -21,6 +18,7 @@ from metalake.errors import OutcomeUnknown, ProviderBusy, ProviderUnavailable
 from providers.deadline import require_time
 from providers.hive.errors import ANSWERS_WHOLE, About, is_write, translated
 from providers.network.endpoints import CONNECT_SECONDS, READ_SECONDS, Endpoint
+from providers.network.idle_connections import IdleConnections
 from providers.network.metastores import CheckedSocket
 from providers.network.response_budget import ResponseBudget, places_returned
 
@@ -136,34 +134,29 @@ class Metastore:
         """The weight of the last response, as `providers.network.response_budget` defines it."""
         return self._socket.scale.weight
 
-    def is_alive(self) -> bool:
-        return time.monotonic() - self.idle_since < IDLE_SECONDS and self._socket.is_quiet()
+    def is_quiet(self) -> bool:
+        return self._socket.is_quiet()
 
     def close(self) -> None:
         self._transport.close()
 
 
-class Address(NamedTuple):
-    """The pool key of idle connections; includes the process id, so that a fork does not use its parent's."""
-
-    process: int
-    endpoints: tuple[Endpoint, ...]
-
-
-_idle: defaultdict[Address, deque[Metastore]] = defaultdict(deque)
-_idle_lock = threading.Lock()
+_idle = IdleConnections["Metastore"](most_each=MOST_IDLE, seconds=IDLE_SECONDS)
 
 
 @contextmanager
 def connection(endpoints: Sequence[Endpoint]) -> Iterator[Metastore]:
     """A pooled or new connection to the first metastore that accepts one. Raises ProviderUnavailable."""
-    address = Address(os.getpid(), tuple(endpoints))
-    metastore = _take(address) or connect(endpoints)
+    address = tuple(endpoints)
+    metastore = _idle.take(address) or connect(endpoints)
     try:
         with places_returned():
             yield metastore
     finally:
-        _give_back(address, metastore)
+        if metastore.is_good:
+            _idle.give_back(address, metastore)
+        else:
+            metastore.close()
 
 
 def connect(endpoints: Sequence[Endpoint]) -> Metastore:
@@ -177,27 +170,3 @@ def connect(endpoints: Sequence[Endpoint]) -> Metastore:
     if len(failures) == 1:
         raise failures[0]
     raise ProviderUnavailable(" ".join(failure.message for failure in failures), kind="catalog")
-
-
-def _take(address: Address) -> Metastore | None:
-    with _idle_lock:
-        while _idle[address]:
-            metastore = _idle[address].pop()
-            if metastore.is_alive():
-                return metastore
-            metastore.close()
-    return None
-
-
-def _give_back(address: Address, metastore: Metastore) -> None:
-    if not metastore.is_good:
-        metastore.close()
-        return
-    metastore.idle_since = time.monotonic()
-    with _idle_lock:
-        _idle[address].append(metastore)
-        for key, idle in list(_idle.items()):
-            while idle and (len(idle) > MOST_IDLE or metastore.idle_since - idle[0].idle_since > IDLE_SECONDS):
-                idle.popleft().close()
-            if not idle:
-                del _idle[key]

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 MOST = 50  # idle connections of all processes of this server, shared among them
@@ -34,14 +34,28 @@ class IdleConnections(Generic[C]):
 
     def __init__(self, *, most_each: int, seconds: float, most: int = MOST) -> None:
         self._most_each, self._seconds, self._most = most_each, seconds, most
-        self._idle: OrderedDict[tuple[int, Hashable], deque[C]] = OrderedDict()
+        self._idle: OrderedDict[Hashable, deque[C]] = OrderedDict()
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
+        self._process = os.getpid()
+
+    def __iter__(self) -> Iterator[C]:
+        """The idle connections of all addresses."""
+        with self._lock:
+            return iter([connection for idle in self._idle.values() for connection in idle])
+
+    def close_all(self) -> None:
+        with self._lock:
+            self._forget_the_parents()
+            for idle in self._idle.values():
+                while idle:
+                    idle.popleft().close()
 
     def take(self, address: Hashable) -> C | None:
         """A connection that can be used again, or None."""
         with self._lock:
-            idle = self._idle.get((os.getpid(), address))
+            self._forget_the_parents()
+            idle = self._idle.get(address)
             while idle:
                 connection = idle.pop()
                 if time.monotonic() - connection.idle_since < self._seconds and connection.is_quiet():
@@ -52,10 +66,16 @@ class IdleConnections(Generic[C]):
     def give_back(self, address: Hashable, connection: C) -> None:
         connection.idle_since = time.monotonic()
         with self._lock:
-            key = (os.getpid(), address)
-            self._idle.setdefault(key, deque()).append(connection)
-            self._idle.move_to_end(key)
+            self._forget_the_parents()
+            self._idle.setdefault(address, deque()).append(connection)
+            self._idle.move_to_end(address)
             self._close_some()
+
+    def _forget_the_parents(self) -> None:
+        """In a forked process, leave the parent's connections alone: closing one may say goodbye over it."""
+        if self._process != os.getpid():
+            self._idle.clear()
+            self._process, self._timer = os.getpid(), None
 
     def _close_some(self) -> None:
         """Close what is too old or too much, the address first that was used longest ago; then set the timer."""

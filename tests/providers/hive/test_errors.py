@@ -43,9 +43,9 @@ def provider_at(*ports: int) -> HiveProvider:
 
 @pytest.fixture(autouse=True)
 def no_idle_connections() -> Iterator[None]:
-    hive_client._idle.clear()
+    hive_client._idle.close_all()
     yield
-    hive_client._idle.clear()
+    hive_client._idle.close_all()
 
 
 # Settings
@@ -227,13 +227,13 @@ def test_a_refusal_does_not_end_the_connection_and_a_failure_does(hms: HiveMetas
     provider = provider_at(hms.port)
     with pytest.raises(NotFound):
         provider.schemas.load(["nowhere"])
-    assert [len(kept) for kept in hive_client._idle.values()] == [1]
-    first = next(iter(hive_client._idle.values()))[0]
+    assert len(list(hive_client._idle)) == 1
+    first = next(iter(hive_client._idle))
     provider.schemas.load(["default"])
-    assert next(iter(hive_client._idle.values()))[0] is first
+    assert next(iter(hive_client._idle)) is first
     first._socket.handle.shutdown(socket.SHUT_RD)
     provider.schemas.load(["default"])
-    assert next(iter(hive_client._idle.values()))[0] is not first
+    assert next(iter(hive_client._idle)) is not first
 
 
 def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
