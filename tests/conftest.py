@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.databases",
     "tests.clients",
     "tests.hms",
+    "tests.mariadb",
     "tests.spark",
     "tests.glue",
     "tests.trino",

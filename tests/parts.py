@@ -67,6 +67,7 @@ PARTS: dict[str, tuple[Callable[[], object], str]] = {
     "pgbouncer": (lambda: shutil.which("pgbouncer"), "PgBouncer: apt install pgbouncer"),
     "redis": (lambda: shutil.which("redis-server"), "Redis: apt install redis-server"),
     "chromium": (chromium, "Chromium: apt install chromium"),
+    "mariadb": (lambda: shutil.which("mariadbd"), "MariaDB: apt install mariadb-server"),
     "java": (lambda: shutil.which("java"), "Java 17: apt install default-jre-headless"),
     "java 24": (newer_java, "Java 24 or newer: a JDK in JAVA_HOME or /usr/lib/jvm"),
     "jdk 25": (jdk_25, "a full JDK 25 or newer, with its compiler, in JAVA_HOME or /usr/lib/jvm"),

@@ -1,0 +1,30 @@
+"""Databases do what every provider does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from providers.jdbc.catalog import JdbcCatalog
+from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
+from tests.mariadb import MariaDB
+from tests.postgres import PostgresServer
+from tests.providers.behaviours import Behaviours
+
+
+class TestPostgreSQL(Behaviours):
+    @pytest.fixture
+    def provider(self, postgres: PostgresServer, postgres_url: str) -> JdbcCatalog:
+        return PostgreSQLProvider(1, postgres_properties(postgres_url))
+
+
+class TestMariaDB(Behaviours):
+    @pytest.fixture
+    def provider(self, mariadb: MariaDB) -> Iterator[JdbcCatalog]:
+        yield MySQLProvider(1, mariadb.properties())
+
+
+def postgres_properties(url: str) -> dict[str, str]:
+    """The properties of a catalog on a database of the suite's server, which trusts everybody."""
+    return {"jdbc-url": f"jdbc:postgresql://{url.rpartition('@')[2]}", "jdbc-user": "postgres", "jdbc-password": "any"}
