@@ -30,6 +30,7 @@ SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 PAGE = 10_000  # tables
 SQL_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 LOST = frozenset({2003, 2006, 2013, 2014, 2027, 2055})
+NO_TLS = 2026  # the server has none
 VIEWS = ("VIEW", "SYSTEM VIEW")
 
 TABLES = """
@@ -59,6 +60,7 @@ NUMBERS = {
     **dict.fromkeys((1045, 1524, 1698, 4151), Failure.LOGIN),
     **dict.fromkeys((1044, 1142, 1143, 1227, 1370), Failure.DENIED),
     **dict.fromkeys((1451, 3730), Failure.DEPENDS),
+    NO_TLS: Failure.NO_TLS,
 }
 SYNTAX = 1064
 
@@ -74,6 +76,22 @@ class MySQL(Dialect):
     # Sessions
 
     def connect(self, login: Login, *, writes: bool = False) -> Session:
+        where = f"{login.endpoint.host}:{login.endpoint.port}"
+        try:
+            raw = self._connected(login, _tls(login.tls))
+        except Exception as failure:
+            if login.tls is not Tls.PREFER or _number_of(failure) != NO_TLS:
+                raise
+            raw = self._connected(login, None)
+        session = Session(raw, raw._sock.fileno, where)
+        try:
+            self._set_up(session, writes=writes)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _connected(self, login: Login, tls: ssl.SSLContext | None) -> Any:
         import pymysql
         from pymysql.cursors import SSCursor
 
@@ -89,21 +107,13 @@ class MySQL(Dialect):
             cursorclass=SSCursor,
             read_timeout=READ_SECONDS + STATEMENT_SECONDS,
             write_timeout=READ_SECONDS,
-            ssl=_tls(login.tls),
+            ssl=tls,
             auth_plugin_map=dict.fromkeys(("mysql_clear_password", b"mysql_clear_password", "dialog"), _NoPassword),
             program_name="metalake",
             defer_connect=True,
         )
-        try:
-            raw.connect(connect(host, port))
-            session = Session(raw, raw._sock.fileno, f"{host}:{port}")
-            if login.tls not in (Tls.OFF, Tls.PREFER) and not isinstance(raw._sock, ssl.SSLSocket):
-                raise ProviderUnavailable(f"{session.where} does not speak TLS.", kind="catalog", retryable=False)
-            self._set_up(session, writes=writes)
-        except BaseException:
-            raw.close()
-            raise
-        return session
+        raw.connect(connect(host, port))  # a socket on a checked address; it is closed if the login fails
+        return raw
 
     def _set_up(self, session: Session, *, writes: bool) -> None:
         seconds = round(STATEMENT_SECONDS)
@@ -173,6 +183,8 @@ class MySQL(Dialect):
             TABLES.format(among=only, view=view, limit=PAGE + 1), [schema, *(given if view else []), schema, *given]
         )
         tables, is_full = tables[:PAGE], len(tables) > PAGE
+        if not tables:
+            return [], None
         if is_full:
             among, given = f"{among} AND BINARY t.table_name <= %s", [*given, tables[-1][0]]
         columns, keys = dict[str, list[Json]](), dict[str, dict[str, list[str]]]()

@@ -215,6 +215,8 @@ class PostgreSQL(Dialect):
         wanted = None if names is None else list(names)
         parameters = [schema, wanted, wanted, after, views_only]
         relations = session.rows(RELATIONS, parameters)
+        if not relations:
+            return [], None
         columns, keys = dict[str, list[Json]](), dict[str, list[Json]]()
         for oid, *column in session.rows(COLUMNS, parameters):
             columns.setdefault(oid, []).append(_column(column))
