@@ -14,12 +14,16 @@ from tests.providers.behaviours import Behaviours
 
 
 class TestPostgreSQL(Behaviours):
+    has_properties = False
+
     @pytest.fixture
     def provider(self, postgres: PostgresServer, postgres_url: str) -> JdbcCatalog:
         return PostgreSQLProvider(1, postgres_properties(postgres_url))
 
 
 class TestMariaDB(Behaviours):
+    has_properties = has_identities = False
+
     @pytest.fixture
     def provider(self, mariadb: MariaDB) -> Iterator[JdbcCatalog]:
         yield MySQLProvider(1, mariadb.properties())
