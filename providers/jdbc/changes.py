@@ -70,8 +70,6 @@ def changed(ddl: Ddl, definition: Json, update: Any) -> Json:
                 index["fieldNames"] = [[name] if field == [old] else field for field in index["fieldNames"]]
         case native.UpdateColumnType():
             column = _column(after, _plain(update.field_name))
-            if "fixed" not in column.get("kept", {}):
-                column.pop("kept", None)
             column["spelling"] = ddl.spelled(_native(update.new_type), "updateColumnType.newType")
             column["type"] = ddl.native(column["spelling"])
         case native.UpdateColumnComment():
@@ -85,10 +83,15 @@ def changed(ddl: Ddl, definition: Json, update: Any) -> Json:
             column["nullable"] = update.nullable
         case native.UpdateColumnDefaultValue():
             column = _column(after, _plain(update.field_name))
+            if column["autoIncrement"]:
+                message = f"updateColumnDefaultValue: {quote(column['name'])} counts by itself"
+                raise Invalid(message, kind=Kind.COLUMN)
             column["defaultValue"] = update.new_default_value.to_wire()
             ddl.default(column["defaultValue"], column["name"])
         case native.UpdateColumnAutoIncrement():
-            _column(after, _plain(update.field_name))["autoIncrement"] = update.auto_increment
+            column = _column(after, _plain(update.field_name))
+            column["autoIncrement"] = update.auto_increment
+            column["nullable"] = column["nullable"] and not update.auto_increment
         case native.UpdateColumnPosition():
             column = _column(after, _plain(update.field_name))
             after["columns"].remove(column)
@@ -112,7 +115,7 @@ def _new_column(ddl: Ddl, column: Column, place: str) -> Json:
         "name": ddl.check_name(column.name, Kind.COLUMN),
         "type": ddl.native(spelling),
         "spelling": spelling,
-        "nullable": column.nullable,
+        "nullable": column.nullable and not column.auto_increment,
         "autoIncrement": column.auto_increment,
     }
     if column.comment:

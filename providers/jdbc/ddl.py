@@ -75,7 +75,7 @@ class Ddl(Interface):
     @abstractmethod
     def rename_table(self, schema: str, table: str, to_schema: str, to_table: str) -> list[str]: ...
 
-    def drop_table(self, schema: str, table: str) -> list[str]:
+    def drop_table(self, schema: str, table: str, definition: Json) -> list[str]:
         return [f"DROP TABLE {self.name(schema, table)}"]
 
     # Shared
@@ -136,11 +136,11 @@ class Ddl(Interface):
             server_default=None if default is None else sa.literal_column(default),
             comment=column.get("comment"),
             quote=True,
-            **({} if counting else {"autoincrement": column["autoIncrement"]}),
+            **({} if counting else {"autoincrement": False}),
         )
 
     def counting(self, is_counting: bool) -> list[sa.Identity]:
-        """What makes a column count by itself, where that is not its `autoincrement`."""
+        """What makes a column count by itself, where that is not in its spelling."""
         return []
 
     def spelling(self, column: Json) -> str:

@@ -12,7 +12,7 @@ from providers.jdbc.connections import Login, Session
 from providers.jdbc.ddl import Ddl
 from providers.jdbc.errors import About
 from providers.jdbc.url import Tls
-from providers.remote_objects import Remote
+from providers.remote_objects import Json, Remote
 
 Statements = Callable[[Session], Sequence[str]]
 
@@ -68,6 +68,10 @@ class Dialect(Interface):
 
         The second part is the name to go on behind, None at the end.
         """
+
+    def alterable(self, session: Session, schema: str, table: Remote) -> Json:
+        """A table's definition with what else an alteration must repeat of its columns (`kept`)."""
+        return table.definition
 
     @abstractmethod
     def require_empty(self, session: Session, schema: str) -> None:

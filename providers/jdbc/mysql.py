@@ -32,25 +32,32 @@ SQL_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,ERROR_FOR_DIVISION_BY_ZERO,NO
 LOST = frozenset({2003, 2006, 2013, 2014, 2027, 2055})
 NO_TLS = 2026  # the server has none
 VIEWS = ("VIEW", "SYSTEM VIEW")
+SHOWN = "t.table_type NOT IN ('SEQUENCE', 'TEMPORARY')"
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 
-TABLES = """
+TABLES = f"""
 SELECT t.table_name, t.table_type, t.table_comment, t.engine, t.table_collation, t.create_options,
     CAST(t.create_time AS CHAR), v.view_definition, v.security_type
 FROM information_schema.tables t
-LEFT JOIN information_schema.views v ON v.table_schema = %s AND v.table_name = t.table_name{view}
-WHERE t.table_schema = %s AND {among} ORDER BY BINARY t.table_name LIMIT {limit}
-"""
+LEFT JOIN information_schema.views v ON v.table_schema = %s AND v.table_name = t.table_name{{view}}
+WHERE t.table_schema = %s AND {{among}} AND {SHOWN} ORDER BY BINARY t.table_name LIMIT {{limit}}
+"""  # noqa: S608 (constants)
 COLUMNS = """
 SELECT t.table_name, t.column_name, t.column_type, t.is_nullable, t.column_default, t.extra, t.column_comment,
     t.character_set_name, t.collation_name, t.generation_expression
 FROM information_schema.columns t WHERE t.table_schema = %s AND {among} ORDER BY BINARY t.table_name, t.ordinal_position
 """
 KEYS = """
-SELECT t.table_name, t.index_name, t.column_name FROM information_schema.statistics t
+SELECT t.table_name, t.index_name, IF(t.sub_part IS NULL, t.column_name, NULL) FROM information_schema.statistics t
 WHERE t.table_schema = %s AND {among} AND t.non_unique = 0 ORDER BY BINARY t.table_name, t.index_name, t.seq_in_index
 """
 
 
+CHECKS = """
+SELECT constraint_name, check_clause FROM information_schema.check_constraints
+WHERE constraint_schema = %s AND table_name = %s AND level = 'Column'
+"""
 NUMBERS = {
     **dict.fromkeys((1007, 1050), Failure.EXISTS),
     **dict.fromkeys((1008, 1049, 1051, 1146), Failure.MISSING),
@@ -164,7 +171,7 @@ class MySQL(Dialect):
 
     def names(self, session: Session, schema: str) -> list[Remote]:
         rows = session.rows(
-            "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s "
+            f"SELECT table_name, table_type FROM information_schema.tables t WHERE table_schema = %s AND {SHOWN} "  # noqa: S608
             "ORDER BY BINARY table_name",
             [schema],
         )
@@ -189,7 +196,7 @@ class MySQL(Dialect):
             among, given = f"{among} AND BINARY t.table_name <= %s", [*given, tables[-1][0]]
         columns, keys = dict[str, list[Json]](), dict[str, dict[str, list[str]]]()
         for table, *column in session.rows(COLUMNS.format(among=among), [schema, *given]):
-            columns.setdefault(table, []).append(_column(column))
+            columns.setdefault(table, []).append(_column(column, _is_mariadb(session)))
         if not views_only:
             for table, key, field in session.rows(KEYS.format(among=among), [schema, *given]):
                 keys.setdefault(table, {}).setdefault(key, []).append(field)
@@ -199,6 +206,19 @@ class MySQL(Dialect):
             if names is None or row[0] in names
         ]
         return remotes, tables[-1][0] if is_full else None
+
+    def alterable(self, session: Session, schema: str, table: Remote) -> Json:
+        """With the columns' own CHECKs, which MariaDB drops with the column's old definition."""
+        if not _is_mariadb(session):
+            return table.definition
+        checks = dict(session.rows(CHECKS, [schema, table.name]))
+        columns = [
+            column | {"kept": (column.get("kept") or {}) | _check(checks[column["name"]])}
+            if column["name"] in checks
+            else column
+            for column in table.definition["columns"]
+        ]
+        return table.definition | {"columns": columns}
 
     def require_empty(self, session: Session, schema: str) -> None:
         for inside in ("tables", "routines", "events"):
@@ -272,42 +292,56 @@ def _relation(row: Row, columns: list[Json], keys: dict[str, list[str]], word: s
     return Remote(name, definition, "", version_of(definition), Kind.TABLE, word)
 
 
-def _column(row: Sequence[Any]) -> Json:
+def _column(row: Sequence[Any], is_mariadb: bool) -> Json:
     name, spelling, nullable, default, extra, comment, charset, collation, generated = row
-    extra = (extra or "").lower()
+    extra, spelling = (extra or "").lower(), _unescaped(spelling)
     type_ = native_type(spelling)
     column = {"name": name, "type": type_, "spelling": spelling, "nullable": nullable == "YES"}
     column |= {"autoIncrement": "auto_increment" in extra}
     if comment:
         column["comment"] = comment
-    kept: Json = {"collation": f" CHARACTER SET {charset} COLLATE {collation}"} if charset else {}
-    if match := re.search(r"on update \S+", extra):
-        kept["on_update"] = match[0].upper()
-    others = re.sub(r"on update \S+|auto_increment|default_generated", "", extra).strip()
+    kept: Json = {"collation": f"CHARACTER SET {charset} COLLATE {collation}"} if charset else {}
+    if "on update" in extra:
+        kept["on_update"] = True
+    others = re.sub(r"on update [^\s,]+|auto_increment|default_generated", "", extra).strip(" ,")
     if generated:
         column["generated"] = generated
     if generated or others:
         kept["fixed"] = "generated" if generated else others
-    elif default is not None and default != "NULL":
-        column["defaultValue"], kept["default"] = _default(default, type_, extra)
-        kept["shown"] = column["defaultValue"]
+    if default is not None and not generated and not (is_mariadb and default == "NULL"):
+        shown, kept["default"] = _default(default, type_, "default_generated" in extra, is_mariadb)
+        column["defaultValue"] = kept["shown"] = shown
+        is_binary = "binary" in spelling or "blob" in spelling
+        if (is_binary and "?" in default) or (shown["type"] == "unparsed" and "\\" in default):
+            kept["fixed"] = "made with a default that the database does not show as it is"
     return column | ({"kept": kept} if kept else {})
 
 
-def _default(text: str, type_: Any, extra: str) -> tuple[Json, str]:
-    """A default on the native wire and in SQL. MariaDB has it in SQL, MySQL has literals without their quotes."""
-    is_now = re.fullmatch(r"(?i)(current_timestamp|now)(\(\d?\))?", text)
-    if is_now:
+def _default(text: str, type_: Any, is_expression: bool, is_mariadb: bool) -> tuple[Json, str]:
+    """A default on the native wire and in SQL.
+
+    MariaDB has all of them in SQL, with backslashes before some characters; MySQL has literals as they are.
+    """
+    is_time = str(type_).startswith("timestamp")
+    if (is_mariadb or is_expression or is_time) and re.fullmatch(r"(?i)(current_timestamp|now)(\(\d?\))?", text):
         return {"type": "function", "funcName": "current_timestamp", "funcArgs": []}, text
-    if "default_generated" in extra:
+    if is_mariadb and (match := re.fullmatch(r"'((?:[^']|'')*)'", text, re.DOTALL)):
+        text = _unescaped(match[1].replace("''", "'"))
+        sql = MySQL.ddl.text(text)
+    elif is_expression or text.startswith("b'") or (is_mariadb and not NUMBER.fullmatch(text)):
         return {"type": "unparsed", "unparsedExpression": text}, f"({text})"
-    if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text):
-        return {"type": "literal", "dataType": type_, "value": _truth(text) if type_ == "boolean" else text}, text
-    if match := re.fullmatch(r"'((?:[^']|'')*)'", text, re.DOTALL):
-        return {"type": "literal", "dataType": type_, "value": match[1].replace("''", "'")}, text
-    if "(" in text:
-        return {"type": "unparsed", "unparsedExpression": text}, text
-    return {"type": "literal", "dataType": type_, "value": text}, MySQL.ddl.text(text)
+    else:
+        sql = text if NUMBER.fullmatch(text) else MySQL.ddl.text(text)
+    return {"type": "literal", "dataType": type_, "value": _truth(text) if type_ == "boolean" else text}, sql
+
+
+def _check(clause: str) -> Json:
+    return {"fixed": "under a CHECK with a backslash"} if "\\" in clause else {"check": clause}
+
+
+def _unescaped(text: str) -> str:
+    """A text as it is, of one that information_schema has with backslashes."""
+    return re.sub(r"\\(.)", lambda match: ESCAPED.get(match[1], match[1]), text)
 
 
 def _truth(number: str) -> str:

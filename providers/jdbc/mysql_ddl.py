@@ -22,7 +22,7 @@ INTEGERS = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": 
 PLAIN = {
     "boolean": "tinyint(1)", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint",
     "float": "float", "double": "double", "date": "date", "string": "text", "binary": "blob",
-    "time": "time(6)", "timestamp": "datetime(6)", "timestamp_tz": "timestamp(6)",
+    "time": "time(6)", "timestamp": "datetime(6)", "timestamp_tz": "timestamp(6)", "uuid": "uuid",
 }  # fmt: skip
 NUMBERED = {
     "decimal": "decimal", "varchar": "varchar", "char": "char", "fixed": "binary",
@@ -32,6 +32,7 @@ READ_PLAIN = {"float": "float", "double": "double", "date": "date", "text": "str
 _INTEGER = re.compile(r"(tinyint|smallint|int|bigint)(\(\d+\))?( unsigned)?")
 _NUMBERS = re.compile(r"(decimal|varchar|char|binary|time|datetime|timestamp)(?:\((\d+(?:,\d+)?)\))?")
 _LIST = r"\( ?(?:'(?:[^'\\\0]|'')*'(?: ?, ?'(?:[^'\\\0]|'')*')*|\d{1,9}(?: ?, ?\d{1,9})?) ?\)"
+_TEXT = re.compile(r"char|varchar|\w*text|enum|set", re.IGNORECASE)
 EXTERNAL = re.compile(rf"[A-Za-z][A-Za-z0-9]*(?: precision)?(?: ?{_LIST})?(?: unsigned)?(?: zerofill)?", re.IGNORECASE)
 
 
@@ -83,48 +84,62 @@ class MySQLDdl(Ddl):
         return [f"RENAME TABLE {self.name(schema, table)} TO {self.name(to_schema, to_table)}"]
 
     def column_default(self, column: Json) -> str | None:
-        """A column's default; one that was not changed as the database has it, with what it does on updates."""
-        kept = column.get("kept") or {}
-        if "default" in kept and kept["shown"] == column.get("defaultValue"):
-            default = kept["default"]
-        else:
-            default = super().column_default(column)
-        on_update = kept.get("on_update")
-        return f"{default or 'NULL'} {on_update}" if on_update else default
+        """A column's default; one that was not changed as the database has it."""
+        kept, wanted = column.get("kept") or {}, column.get("defaultValue")
+        if wanted and kept.get("shown") == wanted and wanted["type"] != "function":
+            return str(kept["default"])
+        default = super().column_default(column)
+        return default + _fraction(column) if default == self.now() else default
 
     def spelling(self, column: Json) -> str:
-        return str(column["spelling"] + (column.get("kept") or {}).get("collation", ""))
+        """Its type with all else that is no default, comment or NOT NULL: a column that changes is spelled whole."""
+        kept, spelling = column.get("kept") or {}, str(column["spelling"])
+        words = [spelling]
+        if "collation" in kept and _TEXT.match(spelling):
+            words.append(kept["collation"])
+        if spelling.startswith("timestamp") and column["nullable"]:
+            words.append("NULL")  # without it, older servers make it NOT NULL
+        if "on_update" in kept:
+            words.append(f"ON UPDATE {self.now()}{_fraction(column)}")
+        return " ".join(words + ["AUTO_INCREMENT"] * column["autoIncrement"])
+
+    def column_text(self, schema: str, table: str, definition: Json, name: str) -> str:
+        column = next(column for column in definition["columns"] if column["name"] == name)
+        check = (column.get("kept") or {}).get("check")
+        return super().column_text(schema, table, definition, name) + (f" CHECK ({check})" if check else "")
 
     def alter_table(self, schema: str, table: str, before: Json, updates: Sequence[Any]) -> list[str]:
         origin = {column["name"]: column["name"] for column in before["columns"]}
-        now, moved, comment = before, dict[str, Any](), before["comment"]
+        now, moved = before, set[str]()
         for update in updates:
             now = changed(self, now, update)
             match update:
                 case native.RenameColumn():
-                    origin[update.new_field_name] = origin.pop(update.old_field_name[0], "")
-                    if update.old_field_name[0] in moved:
-                        raise _apart()
+                    old, new = update.old_field_name[0], update.new_field_name
+                    origin[new] = origin.pop(old, "")
+                    moved = {new if name == old else name for name in moved}
+                case native.DeleteColumn():
+                    origin.pop(update.field_name[0], None)
                 case native.AddColumn() if update.position != "default":
-                    moved[update.field_name[0]] = update.position
+                    moved.add(update.field_name[0])
                 case native.UpdateColumnPosition():
-                    moved[update.field_name[0]] = update.new_position
+                    moved.add(update.field_name[0])
         was = {column["name"]: column for column in before["columns"]}
-        names = {column["name"] for column in now["columns"]}
-        kept = {old for new, old in origin.items() if new in names}
-        clauses = [f"DROP COLUMN {self.name(name)}" for name in was if name not in kept]
-        for column in now["columns"]:
-            clauses += self._column_clauses(schema, table, now, column, was.get(origin.get(column["name"], "")), moved)
-        clauses += self._key_clauses(before, now)
-        if now["comment"] != comment:
+        clauses = [f"DROP COLUMN {self.name(name)}" for name in was if name not in origin.values()]
+        above = " FIRST"
+        for column in now["columns"]:  # in their order, so that each goes after one that has its place
+            place = above if column["name"] in moved else ""
+            clauses += self._column_clauses(schema, table, now, column, was.get(origin.get(column["name"], "")), place)
+            above = f" AFTER {self.name(column['name'])}"
+        clauses += self._key_clauses(before, now, {old: new for new, old in origin.items()})
+        if now["comment"] != before["comment"]:
             clauses.append(f"COMMENT = {self.text(now['comment'] or '')}")
         return [f"ALTER TABLE {self.name(schema, table)} {', '.join(clauses)}"] if clauses else []
 
     def _column_clauses(
-        self, schema: str, table: str, now: Json, column: Json, was: Json | None, moved: Mapping[str, Any]
+        self, schema: str, table: str, now: Json, column: Json, was: Json | None, place: str
     ) -> list[str]:
         name = column["name"]
-        place = self._place(moved[name]) if name in moved else ""
         if was is None:
             return [f"ADD COLUMN {self.column_text(schema, table, now, name)}{place}"]
         if {**was, "name": name} == column and not place:
@@ -133,19 +148,16 @@ class MySQLDdl(Ddl):
             raise Unsupported(f"Column {quote(name)} is {fixed}; change it in the database.", kind=Kind.COLUMN)
         return [f"CHANGE COLUMN {self.name(was['name'])} {self.column_text(schema, table, now, name)}{place}"]
 
-    def _place(self, position: Any) -> str:
-        return f" AFTER {self.name(position.after)}" if isinstance(position, native.After) else " FIRST"
-
-    def _key_clauses(self, before: Json, now: Json) -> list[str]:
-        clauses = []
-        names = [index["name"] for index in now["indexes"]]
+    def _key_clauses(self, before: Json, now: Json, names: Mapping[str, str]) -> list[str]:
+        """`names` are today's of the columns that were there before."""
+        clauses, known = [], []
         for index in before["indexes"]:
-            if index["name"] not in names:
+            known.append(index | {"fieldNames": [[names.get(field[0], "")] for field in index["fieldNames"]]})
+            if known[-1] not in now["indexes"]:
                 primary = index["indexType"] == PRIMARY
                 clauses.append("DROP PRIMARY KEY" if primary else f"DROP INDEX {self.name(index['name'])}")
-        known = [index["name"] for index in before["indexes"]]
         for index in now["indexes"]:
-            if index["name"] is None or index["name"] not in known:
+            if index not in known:
                 fields = ", ".join(self.name(field[0]) for field in index["fieldNames"])
                 named = f"UNIQUE KEY {self.name(index['name'])}" if index["name"] else "UNIQUE KEY"
                 clauses.append(f"ADD {'PRIMARY KEY' if index['indexType'] == PRIMARY else named} ({fields})")
@@ -170,5 +182,7 @@ def native_type(spelling: str) -> Any:
     return {"type": "external", "catalogString": spelling}
 
 
-def _apart() -> Unsupported:
-    return Unsupported("updates: rename a column and move it in two requests", kind=Kind.TABLE)
+def _fraction(column: Json) -> str:
+    """The digits of a time's seconds, in brackets, which its default must repeat."""
+    digits = re.search(r"^(?:datetime|timestamp)(\([1-6]\))", column["spelling"])
+    return digits[1] if digits else ""

@@ -65,8 +65,10 @@ FROM c ORDER BY c.relname COLLATE "C"
 """  # noqa: S608
 COLUMNS = f"""{_AMONG}
 SELECT c.oid::text, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity::text,
-    a.attgenerated::text, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum), a.attndims
+    a.attgenerated::text, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum),
+    CASE WHEN a.attcollation <> t.typcollation THEN a.attcollation::regcollation::text END
 FROM c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 ORDER BY c.relname COLLATE "C", a.attnum
 """  # noqa: S608
@@ -86,7 +88,8 @@ STATES = {
     "3F000": Failure.MISSING, "2BP01": Failure.DEPENDS, "42501": Failure.DENIED, "57014": Failure.SLOW,
     "55P03": Failure.LOCKED, "40P01": Failure.LOCKED, "3D000": Failure.LOGIN, "28000": Failure.LOGIN,
     "28P01": Failure.LOGIN, "53": Failure.BUSY, "22": Failure.REFUSED, "23": Failure.REFUSED, "42": Failure.REFUSED,
-    "0A": Failure.REFUSED, "54": Failure.REFUSED,
+    "0A": Failure.REFUSED, "54": Failure.REFUSED, "25": Failure.REFUSED, "2B": Failure.REFUSED, "55": Failure.REFUSED,
+    "P0": Failure.REFUSED,
 }  # fmt: skip
 _WORDS = {(True, False): Failure.LOGIN, (True, True): Failure.LOGIN, (False, True): Failure.NO_TLS}
 _WORDS[False, False] = Failure.SILENT
@@ -256,12 +259,14 @@ def _relation(row: Row, columns: list[Json], keys: list[Json]) -> Remote:
 
 
 def _column(row: Sequence[Any]) -> Json:
-    name, spelling, required, identity, generated, default, comment, _ = row
+    name, spelling, required, identity, generated, default, comment, collation = row
     counts = bool(identity) or (default or "").startswith("nextval(")
     column = {"name": name, "type": native_type(spelling), "spelling": spelling, "nullable": not required}
     column |= {"autoIncrement": counts}
     if comment is not None:
         column["comment"] = comment
+    if collation is not None:
+        column["kept"] = {"collation": collation}
     if default is not None and generated:
         column["generated"] = default
     elif default is not None and not counts:

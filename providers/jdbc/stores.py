@@ -170,9 +170,8 @@ class JdbcTables(RemoteTables):
             self.provider.dialect.lock_table(session, schema[0], table)
             there = self._there(session, schema, table)
             _require_version(there, version)
-            return self.provider.dialect.ddl.alter_table(
-                schema[0], table, there.definition, read_changes(changes or ())
-            )
+            definition = self.provider.dialect.alterable(session, schema[0], there)
+            return self.provider.dialect.ddl.alter_table(schema[0], table, definition, read_changes(changes or ()))
 
         return self._wrote(schema, table, marker, statements)
 
@@ -190,8 +189,9 @@ class JdbcTables(RemoteTables):
 
     def drop(self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False) -> None:
         def statements(session: Session) -> Sequence[str]:
-            _require_identity(self._there(session, schema, table), identity)
-            return self.provider.dialect.ddl.drop_table(schema[0], table)
+            there = self._there(session, schema, table)
+            _require_identity(there, identity)
+            return self.provider.dialect.ddl.drop_table(schema[0], table, there.definition)
 
         self.provider.write(About(Kind.TABLE, _full(schema, table)), "", statements)
 
