@@ -180,6 +180,8 @@ class JdbcTables(RemoteTables):
     ) -> Remote:
         def statements(session: Session) -> Sequence[str]:
             _require_identity(self._there(session, schema, table), identity)
+            if to_schema != schema and not self.provider.dialect.schemas(session, to_schema[0]):
+                raise NotFound(f"Schema {to_schema[0]} does not exist.", kind=Kind.SCHEMA)
             return self.provider.dialect.ddl.rename_table(schema[0], table, to_schema[0], to_table)
 
         self.provider.dialect.ddl.check_name(to_table, Kind.TABLE)
