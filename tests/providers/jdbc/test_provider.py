@@ -11,6 +11,7 @@ from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
 from tests.mariadb import MariaDB
 from tests.postgres import PostgresServer
 from tests.providers.behaviours import Behaviours
+from tests.providers.jdbc_tables import postgres_properties
 
 
 class TestPostgreSQL(Behaviours):
@@ -27,8 +28,3 @@ class TestMariaDB(Behaviours):
     @pytest.fixture
     def provider(self, mariadb: MariaDB) -> Iterator[JdbcCatalog]:
         yield MySQLProvider(1, mariadb.properties())
-
-
-def postgres_properties(url: str) -> dict[str, str]:
-    """The properties of a catalog on a database of the suite's server, which trusts everybody."""
-    return {"jdbc-url": f"jdbc:postgresql://{url.rpartition('@')[2]}", "jdbc-user": "postgres", "jdbc-password": "any"}
