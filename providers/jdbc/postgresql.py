@@ -83,6 +83,9 @@ JOIN pg_class k ON k.oid = x.indexrelid ORDER BY c.relname COLLATE "C", NOT x.in
 """  # noqa: S608
 
 
+FOREIGN = """
+SELECT 1 FROM information_schema.foreign_tables WHERE foreign_table_schema = %s AND foreign_table_name = %s
+"""
 STATES = {
     "42P07": Failure.EXISTS, "42P06": Failure.EXISTS, "42710": Failure.EXISTS, "42P01": Failure.MISSING,
     "3F000": Failure.MISSING, "2BP01": Failure.DEPENDS, "42501": Failure.DENIED, "57014": Failure.SLOW,
@@ -191,7 +194,8 @@ class PostgreSQL(Dialect):
             session.rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))::text", [f"metalake {marker}"])
 
     def lock_table(self, session: Session, schema: str, table: str) -> None:
-        session.run(f"LOCK TABLE {self.ddl.name(schema, table)} IN ACCESS EXCLUSIVE MODE")
+        if not session.rows(FOREIGN, [schema, table]):  # which cannot be locked but by altering it
+            session.run(f"LOCK TABLE {self.ddl.name(schema, table)} IN ACCESS EXCLUSIVE MODE")
 
     def error(self, failure: Exception, about: About, where: str) -> MetalakeError:
         state = getattr(failure, "sqlstate", None) or ""
