@@ -72,6 +72,9 @@ def changed(ddl: Ddl, definition: Json, update: Any) -> Json:
             column = _column(after, _plain(update.field_name))
             column["spelling"] = ddl.spelled(_native(update.new_type), "updateColumnType.newType")
             column["type"] = ddl.native(column["spelling"])
+            for default in (column.get("defaultValue"), column.get("kept", {}).get("shown")):
+                if default and default.get("dataType", "null") != "null":
+                    default["dataType"] = column["type"]
         case native.UpdateColumnComment():
             _column(after, _plain(update.field_name))["comment"] = update.new_comment
         case native.UpdateColumnNullability():
