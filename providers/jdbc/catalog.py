@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from metalake.errors import Invalid, OutcomeUnknown
 from metalake.kinds import Kind
-from providers.base import Offer, Provider, Storage
+from providers.base import Provider
 from providers.jdbc.connections import Login, Session, opened, reading
 from providers.jdbc.dialect import Dialect, Statements
 from providers.jdbc.errors import About
@@ -61,17 +61,6 @@ class JdbcCatalog(Provider):
             url.tls,
             self.given.most_pooled,
         )
-
-    @classmethod
-    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
-        from providers.jdbc import stores
-
-        formats = frozenset({cls.dialect.word})
-        return {
-            Kind.SCHEMA: Offer(storage=Storage.EXTERNAL, remote=stores.JdbcSchemas),
-            Kind.TABLE: Offer(storage=Storage.EXTERNAL, remote=stores.JdbcTables, formats=formats),
-            Kind.VIEW: Offer(storage=Storage.EXTERNAL, remote=stores.JdbcViews, formats=formats),
-        }
 
     def check_locations(self) -> None:
         endpoint = self.login.endpoint

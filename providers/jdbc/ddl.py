@@ -128,6 +128,7 @@ class Ddl(Interface):
     def sa_column(self, column: Json, is_primary: bool = False) -> sa.Column[Any]:
         default = self.column_default(column)
         counting = self.counting(column["autoIncrement"])
+        options: dict[str, Any] = {} if counting else {"autoincrement": False}
         return sa.Column(
             column["name"],
             Spelt(self.spelling(column)),
@@ -136,7 +137,7 @@ class Ddl(Interface):
             server_default=None if default is None else sa.literal_column(default),
             comment=column.get("comment"),
             quote=True,
-            **({} if counting else {"autoincrement": False}),
+            **options,
         )
 
     def counting(self, is_counting: bool) -> list[sa.Identity]:

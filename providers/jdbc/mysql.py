@@ -211,7 +211,7 @@ class MySQL(Dialect):
         """With the columns' own CHECKs, which MariaDB drops with the column's old definition."""
         if not _is_mariadb(session):
             return table.definition
-        checks = dict(session.rows(CHECKS, [schema, table.name]))
+        checks: dict[str, str] = dict(session.rows(CHECKS, [schema, table.name]))
         columns = [
             column | {"kept": (column.get("kept") or {}) | _check(checks[column["name"]])}
             if column["name"] in checks
@@ -300,21 +300,21 @@ def _column(row: Sequence[Any], is_mariadb: bool) -> Json:
     column |= {"autoIncrement": "auto_increment" in extra}
     if comment:
         column["comment"] = comment
-    kept: Json = {"collation": f"CHARACTER SET {charset} COLLATE {collation}"} if charset else {}
+    repeated: Json = {"collation": f"CHARACTER SET {charset} COLLATE {collation}"} if charset else {}
     if "on update" in extra:
-        kept["on_update"] = True
+        repeated["on_update"] = True
     others = re.sub(r"on update [^\s,]+|auto_increment|default_generated", "", extra).strip(" ,")
     if generated:
         column["generated"] = generated
     if generated or others:
-        kept["fixed"] = "generated" if generated else others
+        repeated["fixed"] = "generated" if generated else others
     if default is not None and not generated and not (is_mariadb and default == "NULL"):
-        shown, kept["default"] = _default(default, type_, "default_generated" in extra, is_mariadb)
-        column["defaultValue"] = kept["shown"] = shown
+        shown, repeated["default"] = _default(default, type_, "default_generated" in extra, is_mariadb)
+        column["defaultValue"] = repeated["shown"] = shown
         is_binary = "binary" in spelling or "blob" in spelling
         if (is_binary and "?" in default) or (shown["type"] == "unparsed" and "\\" in default):
-            kept["fixed"] = "made with a default that the database does not show as it is"
-    return column | ({"kept": kept} if kept else {})
+            repeated["fixed"] = "made with a default that the database does not show as it is"
+    return column | ({"kept": repeated} if repeated else {})
 
 
 def _default(text: str, type_: Any, is_expression: bool, is_mariadb: bool) -> tuple[Json, str]:

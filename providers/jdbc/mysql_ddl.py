@@ -85,21 +85,21 @@ class MySQLDdl(Ddl):
 
     def column_default(self, column: Json) -> str | None:
         """A column's default; one that was not changed as the database has it."""
-        kept, wanted = column.get("kept") or {}, column.get("defaultValue")
-        if wanted and kept.get("shown") == wanted and wanted["type"] != "function":
-            return str(kept["default"])
+        repeated, wanted = column.get("kept") or {}, column.get("defaultValue")
+        if wanted and repeated.get("shown") == wanted and wanted["type"] != "function":
+            return str(repeated["default"])
         default = super().column_default(column)
         return default + _fraction(column) if default == self.now() else default
 
     def spelling(self, column: Json) -> str:
         """Its type with all else that is no default, comment or NOT NULL: a column that changes is spelled whole."""
-        kept, spelling = column.get("kept") or {}, str(column["spelling"])
+        repeated, spelling = column.get("kept") or {}, str(column["spelling"])
         words = [spelling]
-        if "collation" in kept and _TEXT.match(spelling):
-            words.append(kept["collation"])
+        if "collation" in repeated and _TEXT.match(spelling):
+            words.append(repeated["collation"])
         if spelling.startswith("timestamp") and column["nullable"]:
             words.append("NULL")  # without it, older servers make it NOT NULL
-        if "on_update" in kept:
+        if "on_update" in repeated:
             words.append(f"ON UPDATE {self.now()}{_fraction(column)}")
         return " ".join(words + ["AUTO_INCREMENT"] * column["autoIncrement"])
 

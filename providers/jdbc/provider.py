@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from metalake.kinds import Kind
+from providers.base import Offer, Storage
 from providers.jdbc.catalog import JdbcCatalog
 from providers.jdbc.mysql import Doris, MySQL, StarRocks
 from providers.jdbc.postgresql import PostgreSQL
+from providers.jdbc.stores import JdbcSchemas, JdbcTables, JdbcViews
 
 
-class PostgreSQLProvider(JdbcCatalog):
+class JdbcProvider(JdbcCatalog):
+    @classmethod
+    def offers(cls, properties: Mapping[str, str]) -> Mapping[Kind, Offer]:
+        formats = frozenset({cls.dialect.word})
+        return {
+            Kind.SCHEMA: Offer(storage=Storage.EXTERNAL, remote=JdbcSchemas),
+            Kind.TABLE: Offer(storage=Storage.EXTERNAL, remote=JdbcTables, formats=formats),
+            Kind.VIEW: Offer(storage=Storage.EXTERNAL, remote=JdbcViews, formats=formats),
+        }
+
+
+class PostgreSQLProvider(JdbcProvider):
     label = "PostgreSQL"
     dialect = PostgreSQL()
     longest_name = 63
     needs_database = True
 
 
-class MySQLProvider(JdbcCatalog):
+class MySQLProvider(JdbcProvider):
     label = "MySQL"
     dialect = MySQL()
     longest_name = 64 * 4
