@@ -25,6 +25,7 @@ from tests.shared import shared_folder
 OPTIONS = [
     "--bind-address=127.0.0.1", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
     "--skip-name-resolve", "--innodb-log-file-size=16M", "--performance-schema=OFF", "--character-set-server=utf8mb4",
+    "--innodb-flush-method=nosync", "--sync-frm=0",
 ]  # fmt: skip
 USER, PASSWORD = "suite", "of the suite"
 
