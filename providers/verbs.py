@@ -72,6 +72,7 @@ _DECLARED = (
     Verb(name="discard", store="tables", method="discard"),
     _commit("commit_table", "pointers"),
     _read("list_views", "views", "list"),
+    _read("check_view", "views", "check"),
     _creation("create_view", "views", undone_by="drop_view", discarded_by="discard_view"),
     _alteration("alter_view", "views"),
     Verb(name="rename_view", store="views", method="rename", refusals=(AlreadyExists, NotFound)),

@@ -103,6 +103,18 @@ class RemoteViews(RemoteTabulars):
         Raises as `draft` does.
         """
 
+    def check(self, schema: Levels, view: str) -> Json | None:
+        """What is wrong with a view to the system's own planner, which runs nothing; None where that cannot be told.
+
+        It has `engine`, the system's name with its version, and `problems`, each a text that names no object.
+        """
+        return None
+
+    @property
+    def only_read(self) -> str:
+        """Why views are only read here; empty where they are written."""
+        return ""
+
     def dropping(self, schema: Levels, view: Remote) -> tuple[str, Json]:
         """The verb and arguments of the call that drops a view. Raises Unsupported if the system cannot."""
         return "drop_view", {"schema": schema, "view": view.name, "identity": view.identity}
@@ -155,6 +167,10 @@ class ReadOnlyViews(RemoteViews):
 
     def is_marked(self, view: Remote, marker: str) -> bool:
         raise OutcomeUnknowable("None of these views was written here.")
+
+    @property
+    def only_read(self) -> str:
+        return self._refusal().message
 
     def _refusal(self) -> Unsupported:
         return _only_read(self.label)

@@ -28,6 +28,7 @@ ANSWER_SECONDS = 25.0  # for one statement with its whole answer, by ours
 LOCK_SECONDS = 5.0  # that a statement waits for locks of others
 PATIENCE = 5.0  # seconds that a call waits for one of its catalog's connections
 IDLE_SECONDS = 300.0
+COMMAND_OK = 1  # of libpq (PGRES_COMMAND_OK)
 
 Row = tuple[Any, ...]
 Translate = Callable[[Exception], MetalakeError]
@@ -69,8 +70,18 @@ class Session:
             cursor.execute(statement)
 
     def names_of(self, query: str) -> list[str]:
-        """The names of a query's columns; the query returns no rows."""
+        """The names of a query's columns; the query returns no rows, and is not even planned where it can be described.
+
+        A planner may compute functions. Raises the driver's errors, or ValueError.
+        """
         with self._in_time(), self.raw.cursor() as cursor:
+            if hasattr(self.raw, "pgconn"):
+                server = self.raw.pgconn
+                server.prepare(b"", query.encode())
+                described = server.describe_prepared(b"")
+                if described.status != COMMAND_OK:
+                    raise ValueError("The query cannot be described.")
+                return [described.fname(place).decode() for place in range(described.nfields)]
             cursor.execute(query)
             return [column[0] for column in cursor.description or ()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from metalake.errors import MetalakeError
 from metalake.interfaces import Interface
@@ -14,6 +14,7 @@ from providers.jdbc.errors import About
 from providers.jdbc.url import Tls
 from providers.remote_objects import Json, Remote
 
+Checked = dict[str, Any]
 Statements = Callable[[Session], Sequence[str]]
 
 
@@ -72,6 +73,10 @@ class Dialect(Interface):
     def alterable(self, session: Session, schema: str, table: Remote) -> Json:
         """A table's definition with what else an alteration must repeat of its columns (`kept`)."""
         return table.definition
+
+    @abstractmethod
+    def check_view(self, session: Session, schema: str, view: str) -> Checked | None:
+        """What the database's planner says of a view, as `RemoteViews.check`. Raises the driver's errors."""
 
     @abstractmethod
     def require_empty(self, session: Session, schema: str) -> None:

@@ -18,7 +18,7 @@ from metalake.errors import MetalakeError, OutcomeUnknown, ProviderUnavailable, 
 from metalake.kinds import Kind
 from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session
 from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
-from providers.jdbc.dialect import Dialect, Statements
+from providers.jdbc.dialect import Checked, Dialect, Statements
 from providers.jdbc.errors import About, Failure, error_of
 from providers.jdbc.postgresql_ddl import PostgreSQLDdl, native_type
 from providers.jdbc.url import POSTGRES_TLS, Tls
@@ -81,7 +81,12 @@ FROM c JOIN pg_index x ON x.indrelid = c.oid AND x.indisunique AND x.indisvalid 
     AND x.indexprs IS NULL
 JOIN pg_class k ON k.oid = x.indexrelid ORDER BY c.relname COLLATE "C", NOT x.indisprimary, k.relname COLLATE "C"
 """  # noqa: S608
-
+VIEW = """
+SELECT c.relkind::text, pg_get_viewdef(c.oid), current_setting('server_version'),
+    has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('v', 'm')
+"""
 
 FOREIGN = """
 SELECT 1 FROM information_schema.foreign_tables WHERE foreign_table_schema = %s AND foreign_table_name = %s
@@ -234,8 +239,39 @@ class PostgreSQL(Dialect):
         is_full = bool(relations) and relations[-1][-1] >= PAGE_COLUMNS
         return remotes, relations[-1][0] if is_full else None
 
+    def check_view(self, session: Session, schema: str, view: str) -> Checked | None:
+        """By EXPLAIN. Functions that are declared IMMUTABLE may be computed, and nothing else."""
+        rows = session.rows(VIEW, [schema, view])
+        if not rows or not rows[0][-1]:
+            return None
+        sort, sql, version, _ = rows[0]
+        query = f"SELECT * FROM {self.ddl.name(schema, view)}" if sort == "v" else sql  # noqa: S608 (a quoted name)
+        try:
+            session.rows(f"EXPLAIN {query}")
+        except Exception as failure:
+            problem = _problem(getattr(failure, "sqlstate", None) or "", is_filled=sort == "m")
+            if problem is None:
+                raise
+            return {"engine": f"PostgreSQL {version}", "problems": [problem] if problem else []}
+        return {"engine": f"PostgreSQL {version}", "problems": []}
+
     def require_empty(self, session: Session, schema: str) -> None:
         """PostgreSQL itself refuses to drop a schema that contains anything."""
+
+
+def _problem(state: str, *, is_filled: bool) -> str | None:
+    """Why a view cannot be planned, by the error's class: the error itself may name what its reader may not see.
+
+    None for an error that is not the view's. A materialized view is filled with its owner's rights, which ours do not
+    tell.
+    """
+    if state == "42501":
+        return "" if is_filled else "Its owner may not read, or not use, something that it reads."
+    if STATES.get(state) is Failure.MISSING or state in ("42703", "42704", "42883"):
+        return "Something that it reads does not exist any more."
+    if state[:2] in ("0A", "22", "42", "54", "P0", "XX"):
+        return f"PostgreSQL cannot plan it (SQLSTATE {state})."
+    return None
 
 
 def _schema(name: str, oid: str, comment: str | None) -> Remote:
@@ -251,8 +287,8 @@ def _relation(row: Row, columns: list[Json], keys: list[Json]) -> Remote:
     name, sort, oid, comment, sql, invoker, partitioned_by, partition_of, server, _ = row
     definition: Json = {"comment": comment, "columns": columns}
     if sort in VIEWS:
-        definition |= {"sql": sql.strip().removesuffix(";"), "materialized": sort == "m"}
-        definition |= {"security": "INVOKER" if invoker else "DEFINER"}
+        definition |= {"sql": (sql or "").strip().removesuffix(";") or None, "materialized": sort == "m"}
+        definition |= {"security": None if sort == "m" else "INVOKER" if invoker else "DEFINER"}
         return Remote(name, definition, oid, version_of(definition), Kind.VIEW)
     facts = {"kind": SORTS.get(sort), "partitioned-by": partitioned_by, "partition-of": partition_of}
     facts |= {"foreign-server": server}

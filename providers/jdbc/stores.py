@@ -232,6 +232,10 @@ class JdbcViews(ReadOnlyViews):
         with self.provider.reading(About(Kind.SCHEMA, schema[0])) as session:
             return Page(*self.provider.dialect.relations(session, schema[0], None, page or "", views_only=True))
 
+    def check(self, schema: Levels, view: str) -> Json | None:
+        with self.provider.reading(About(Kind.VIEW, _full(schema, view))) as session:
+            return self.provider.dialect.check_view(session, schema[0], view)
+
     def read(self, definition: Json) -> ViewEntry:
         word, sql = self.provider.dialect.word, definition["sql"]
         properties = {} if sql else {"definition": self.provider.dialect.hidden_definition}
