@@ -9,6 +9,7 @@ from authz.actor import Actor
 from catalogs.leaf_stores import LeafDescription, LeafListing
 from catalogs.models import Mirror
 from catalogs.services.commits import commit
+from catalogs.services.provider_of import provider_at
 from catalogs.services.resolution import located_now
 from catalogs.stores import offers_of
 from formats.hive.views.forms import ICEBERG_VIEW
@@ -18,10 +19,12 @@ from formats.native.view_definition import ViewDefinition
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from outside import discovery, renames, view_writes, views
+from outside.calls import ask, levels_of
 from outside.pointers import OutsideViewPointers
+from outside.reads import mirror_of
 from providers.base import Provider
 from views_mgmt.iceberg_commits import alteration
-from views_mgmt.stores import Plan, ViewDraft, ViewRecord, ViewStore
+from views_mgmt.stores import OwnCheck, Plan, ViewDraft, ViewRecord, ViewStore
 
 TYPE = "table_type"  # property with the type of a Hive-like system's entry
 
@@ -39,6 +42,15 @@ class OutsideViews(ViewStore):
 
     def load(self, actor: Actor, view: Located, *, refresh: bool = False, as_published: bool = False) -> ViewRecord:
         return views.loaded(actor, view, force=refresh, as_published=as_published)
+
+    def check(self, actor: Actor, view: Located) -> OwnCheck | None:
+        provider, mirrored = provider_at(view), mirror_of(view)
+        place = {"schema": levels_of(view.above()) or [], "view": mirrored.wire_name}
+        answer = ask(actor, view, provider, "check_view", **place)
+        return None if answer is None else OwnCheck(answer["engine"], tuple(answer["problems"]))
+
+    def only_read(self, located: Located) -> str:
+        return provider_at(located).views.only_read
 
     def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
         views.require_there(actor, view, iceberg=iceberg)

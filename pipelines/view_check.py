@@ -1,7 +1,8 @@
 """The job builtin-view_check: Spark's analyzer reads the SQL of every view in the dialects `spark` and `hive`.
 
-Nothing is executed. Results (sources, column lineage and differences from the declared columns) appear on the views'
-pages and in `system.lineage`; the server emits an event for drift.
+Views of databases are analysed by their own planners, which the server asks as the dialect workbench does. Nothing is
+executed. Results (sources, column lineage and differences from the declared columns) appear on the views' pages and in
+`system.lineage`; the server emits an event for drift.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from requests import Timeout
+
 from metalake_client.engines.names import levels_of
 from metalake_client.engines.quoting import spark_text
 from metalake_client.engines.schemas import separator_of
@@ -20,24 +23,27 @@ from metalake_client.spark import metalake_session
 from pipelines import job, ndjson_streams
 from pipelines.analysis import comparing
 from pipelines.analysis.analyzer import Analyzer, Unchecked
-from pipelines.analysis.results import Analysis, Source
+from pipelines.analysis.results import Analysis, Column, Problem, Source
 from pipelines.analysis.tables import CHECKS, COLUMNS, READS, TABLES
 from pipelines.job import Job, Progress
+from pipelines.rest import Refused
 from pipelines.results import Results, Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DIALECTS = ("spark", "hive")
+DATABASES = ("postgresql", "mysql")  # formats, and dialects, of views that their own system checks
 AT_ONCE, LARGEST = 100, 1_000_000  # findings and their characters per delivery
 Json = dict[str, Any]
 
 
 @dataclass
 class Checked:
-    """A view with Spark's analysis of each of its dialects."""
+    """A view with an engine's analysis of each of its dialects."""
 
     view: Json
+    engine: str
     dialects: list[tuple[str, Analysis, list[Json]]] = field(default_factory=list)
 
 
@@ -51,7 +57,7 @@ def check_views(job: Job, given: Mapping[str, str]) -> None:
     results = Results(job, writing, "view_check", TABLES)
     reading = metalake_session(job.url, job.metalake, job.token)
     checked, unchecked = _check_all(job, reading, progress)
-    refused = _deliver(job, f"Spark {reading.version}", checked, progress)
+    refused = _deliver(job, checked, progress)
     broken = [each for each in checked if _is_broken(each)]
     progress.stage("writing the tables")
     _write(results, checked)
@@ -61,18 +67,20 @@ def check_views(job: Job, given: Mapping[str, str]) -> None:
 
 
 def _check_all(job: Job, session: Any, progress: Progress) -> tuple[list[Checked], int]:
-    """The views that Spark could analyse, and the number of others."""
+    """The views that an engine could analyse, and the number of others."""
     separator = separator_of(job.client)
     views = list(ndjson_streams.views_of(job.client, job.metalake))
     sources = {Source(each["catalog"], levels_of(each["schema"], separator), each["name"]) for each in views}
-    views = [view for view in views if _queries(view)]
+    views = [view for view in views if _queries(view) or view["format"] in DATABASES]
     views.sort(key=lambda view: (view["catalog"], view["schema"]))  # so that Spark seldom switches schemas
     reachable = {each.name for each in session.metalake.catalogs if each.settings}
     analyzer = Analyzer(session, reachable, sources)
     progress.stage("checking views", len(views))
     checked, unchecked = list[Checked](), 0
     for done, view in enumerate(views, 1):
-        one = Checked(view)
+        one = Checked(view, f"Spark {session.version}")
+        if view["format"] in DATABASES:
+            one = _check_in_database(job, view, separator)
         for query in _queries(view):
             home = _home(view, query, separator)
             if home[0] not in reachable:
@@ -88,6 +96,38 @@ def _check_all(job: Job, session: Any, progress: Progress) -> tuple[list[Checked
             unchecked += 1
         progress.at(done)
     return sorted(checked, key=lambda each: each.view["view"]), unchecked
+
+
+def _check_in_database(job: Job, view: Json, separator: str) -> Checked:
+    """What the database's planner says of a view, with what the server reads in its SQL."""
+    place = ("catalogs", view["catalog"], "schemas", view["schema"], "views", view["name"])
+    try:
+        dialects = job.client.call("POST", "metalakes", job.metalake, *place, "check")["dialects"]
+    except (Refused, Timeout) as refused:
+        print(f"{'.'.join(place[1::2])} could not be checked: {refused}")
+        dialects = []
+    checked = Checked(view, "")
+    for each in dialects:
+        if own := each.get("own"):
+            checked.engine = own["engine"]
+            checked.dialects.append((each["dialect"], _analysis(view, each, separator), []))
+    return checked
+
+
+def _analysis(view: Json, check: Json, separator: str) -> Analysis:
+    sources = [
+        Source(each.get("catalog") or view["catalog"], levels_of(each.get("schemaName") or view["schema"], separator),
+               each["name"])
+        for each in check["reads"]
+    ]  # fmt: skip
+    types = {each["name"]: each["type"] for each in view["columns"]}
+    columns = [
+        Column(name, types[name], tuple((one["source"], one["name"]) for one in each.get("madeOf") or ()))
+        for each in check.get("columns") or ()
+        if (name := each.get("name")) in types
+    ]
+    problems = tuple(Problem(text) for text in check["own"]["problems"])
+    return Analysis(tuple(sources), tuple(columns), problems)
 
 
 def _queries(view: Json) -> list[Json]:
@@ -118,16 +158,17 @@ def _is_broken(checked: Checked) -> bool:
 # Deliveries to the server
 
 
-def _deliver(job: Job, engine: str, checked: Sequence[Checked], progress: Progress) -> int:
+def _deliver(job: Job, checked: Sequence[Checked], progress: Progress) -> int:
     """Deliver the findings for the views' pages; returns how many views the caller may not alter."""
     progress.stage("delivering", len(checked))
     refused = done = 0
-    for some in _batches(map(_finding, checked)):
-        path = ("bulk", "metalakes", job.metalake, "views", "findings")
-        outcome = job.client.call("POST", *path, body={"engine": engine[:64], "findings": some})
-        refused += len(outcome["refused"])
-        done += len(some)
-        progress.at(done)
+    path = ("bulk", "metalakes", job.metalake, "views", "findings")
+    for engine in dict.fromkeys(each.engine for each in checked):
+        for some in _batches(_finding(each) for each in checked if each.engine == engine):
+            outcome = job.client.call("POST", *path, body={"engine": engine[:64], "findings": some})
+            refused += len(outcome["refused"])
+            done += len(some)
+            progress.at(done)
     return refused
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from catalogs.secrets import mask
@@ -11,6 +12,8 @@ from metalake.rest.replies import AuditReply
 from metalake.wire import Reply
 from views_mgmt.models import ViewMeta, ViewVersion
 from views_mgmt.stores import ViewRecord
+
+UNKNOWN = "definition"  # the property that says why a view has no SQL here
 
 
 class RepresentationReply(Reply):
@@ -90,7 +93,11 @@ def representation_reply(each: Representation) -> dict[str, Any]:
 
 
 def view_reply(record: ViewRecord, meta: ViewMeta) -> dict[str, Any]:
-    return definition_reply(record.definition) | {
+    definition = record.definition
+    if not definition.representations:  # upstream's clients refuse a view without any
+        why = definition.properties.get(UNKNOWN, "Its SQL is not known here.")
+        definition = replace(definition, representations=(Representation(dialect=record.engine, sql=f"-- {why}"),))
+    return definition_reply(definition) | {
         "name": record.view.name,
         "version": meta.current_version,
         "engine": record.engine,

@@ -89,6 +89,14 @@ class ViewRecord:
 
 
 @dataclass(frozen=True)
+class OwnCheck:
+    """What a view's own system says of it without running it: `problems` are empty if it can run."""
+
+    engine: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ViewDraft:
     """An Iceberg REST create request: a view version, its schema, and the view's properties."""
 
@@ -127,6 +135,14 @@ class ViewStore(LeafStore):
     @abstractmethod
     def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
         """Raise NotFound if it is gone from its outside system or, with `iceberg`, in another format."""
+
+    def check(self, actor: Actor, view: Located) -> OwnCheck | None:
+        """What the system that has the view finds wrong with it; None where it does not say."""
+        return None
+
+    def only_read(self, located: Located) -> str:
+        """Why views are only read in this catalog; empty where they are written."""
+        return ""
 
     @abstractmethod
     def create(self, actor: Actor, address: Address, home: Located, wanted: ViewDefinition) -> ViewRecord:

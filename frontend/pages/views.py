@@ -30,6 +30,7 @@ from metalake.lineage import Address, Located
 from metalake.logs import note_failure
 from metalake.wire import read
 from views_mgmt import versions
+from views_mgmt.replies import UNKNOWN
 from views_mgmt.services import definer, findings, views, workbench
 from views_mgmt.services.workbench import DialectCheck
 from views_mgmt.stores import ViewRecord
@@ -48,8 +49,10 @@ def about_view(actor: Actor, target: Located) -> dict[str, Any]:
         note_failure(failure)
         return {"unreadable": failure.message, "last_read": versions.latest_number(target)}
     version = versions.meta_of(record.view).current_version
-    locked = _reason_to_lock(actor, record, definition)
-    return {"record": record, "view": definition, "version": version, "locked": locked}
+    only_read = views.store_of(record.view).only_read(record.view)
+    locked = only_read or _reason_to_lock(actor, record, definition)
+    about = {"record": record, "view": definition, "version": version}
+    return about | {"locked": locked, "only_read": only_read, "unknown": definition.properties.get(UNKNOWN, "")}
 
 
 def _reason_to_lock(actor: Actor, record: ViewRecord, definition: ViewDefinition) -> str:
@@ -196,7 +199,7 @@ def make_view(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespons
     if not may_make_view(actor, target):
         raise policy.refusal(actor.name, operations.CREATE_VIEW, target)
     at = {"default_catalog": target.catalog.name, "default_schema": target.path.logical()}
-    form = ViewForm(request, at)
+    form, only_read = ViewForm(request, at), views.store_of(target).only_read(target)
     if form.is_valid():
         address = replace(target.address, leaf=form.cleaned_data["name"], leaf_kind=Kind.VIEW)
         if made := _done(form, lambda: _create(actor, address, form.body())):
@@ -205,7 +208,8 @@ def make_view(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespons
     if form.errors and is_partial(request):
         return render(request, "frontend/form_answer.html", {"form": form}, status=422)
     status = 422 if form.errors else 200
-    return render(request, "frontend/views/view_form.html", {"form": form, "target": target}, status=status)
+    context = {"form": form, "target": target, "only_read": only_read}
+    return render(request, "frontend/views/view_form.html", context, status=status)
 
 
 def _alter(actor: Actor, target: Located, change: dict[str, Any], since: int | None = None) -> ViewRecord:

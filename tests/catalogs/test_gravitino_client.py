@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from gravitino import GravitinoAdminClient, GravitinoClient, NameIdentifier
 from gravitino.api.authorization.owner import Owner
@@ -39,7 +40,9 @@ from gravitino.namespace import Namespace
 
 from metalake.privileges import BEYOND_GRAVITINO
 from pipelines.rest import Client
+from tests.mariadb import MariaDB
 from tests.names import own_name
+from tests.providers.jdbc.test_provider import postgres_properties
 from tests.servers import MetalakeServer
 
 pytestmark = pytest.mark.slow
@@ -280,6 +283,33 @@ def test_views(lake: Any) -> None:
         views.load_view(late)
     assert views.drop_view(NameIdentifier.of("nyc", "later")) is True
     assert views.drop_view(NameIdentifier.of("nyc", "later")) is False
+
+
+def test_views_of_databases(client: GravitinoClient, postgres_url: str, mariadb: MariaDB) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as database:
+        database.execute("CREATE SCHEMA shop; CREATE VIEW shop.late AS SELECT 7::bigint AS id")
+    schema, user = mariadb.create_database(), own_name("u")
+    mariadb.execute(
+        f"CREATE VIEW {schema}.late AS SELECT 7 AS id",
+        f"CREATE USER {user}@'%' IDENTIFIED BY 'x'",
+        f"GRANT SELECT ON {schema}.* TO {user}@'%'",
+    )
+    asked = {
+        "jdbc-postgresql": ("shop", postgres_properties(postgres_url)),
+        "jdbc-mysql": (schema, mariadb.properties(user, "x")),
+    }
+    for provider, (name, properties) in asked.items():
+        catalog = client.create_catalog(provider, Catalog.Type.RELATIONAL, provider, "", properties)
+        views, late = catalog.as_view_catalog(), NameIdentifier.of(name, "late")
+        assert views.list_views(Namespace.of(name)) == [late]
+        loaded = views.load_view(late)
+        assert [column.name() for column in loaded.columns()] == ["id"]
+        (query,) = loaded.representations()
+        assert provider == f"jdbc-{query.dialect()}" and ("SHOW VIEW" in query.sql()) is (provider == "jdbc-mysql")
+        with pytest.raises(errors.UnsupportedOperationException, match="in an Iceberg catalog"):
+            views.create_view(NameIdentifier.of(name, "x"), loaded.columns(), loaded.representations())
+        with pytest.raises(errors.UnsupportedOperationException, match="in an Iceberg catalog"):
+            views.drop_view(late)
 
 
 def test_users_and_groups(client: GravitinoClient) -> None:

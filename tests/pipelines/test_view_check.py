@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.pipelines.conftest import Lab
+from tests.providers.jdbc.test_provider import postgres_properties
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -59,6 +61,20 @@ def make_lake(lab: Lab) -> Lab:
     return lab
 
 
+def add_database(lab: Lab, url: str) -> None:
+    """A catalog `pg` with a view that runs and one whose function reads a table that is gone."""
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute(
+            'CREATE SCHEMA s; CREATE TABLE s.t (id bigint, "Day" date); CREATE TABLE s.gone (id int);'
+            'CREATE VIEW s.fine AS SELECT id, "Day" FROM s.t;'
+            "CREATE FUNCTION s.f() RETURNS int LANGUAGE sql STABLE AS 'SELECT id FROM s.gone';"
+            "CREATE VIEW s.lost AS SELECT t.id, s.f() AS of FROM s.t; DROP TABLE s.gone"
+        )
+    asked = {"name": "pg", "type": "relational", "provider": "jdbc-postgresql", "properties": postgres_properties(url)}
+    lab.call("POST", "catalogs", body=asked)
+    lab.call("GET", "catalogs", "pg", "schemas", "s", "views")
+
+
 def finding(lab: Lab, name: str) -> Any:
     return lab.call("GET", "catalogs", "lake", "schemas", "nyc", "views", name, "finding").get("finding")
 
@@ -79,8 +95,9 @@ def check(lab: Lab) -> str:
     return output
 
 
-def test_views_are_analysed_and_what_drifted_is_told(lake: Lab) -> None:
-    assert "Views checked: 11, of which broken: 7; not" in check(lake)
+def test_views_are_analysed_and_what_drifted_is_told(lake: Lab, postgres_url: str) -> None:
+    add_database(lake, postgres_url)
+    assert "Views checked: 13, of which broken: 8; not" in check(lake)
     good = only(lake, "good")
     assert good["problems"] == good["differences"] == []
     assert good["reads"] == [{"catalog": "lake", "schemaName": "nyc", "name": "orders"}]
@@ -107,7 +124,9 @@ def test_views_are_analysed_and_what_drifted_is_told(lake: Lab) -> None:
     assert finding(lake, "trinos") is None
     lake.call("GET", "catalogs", "lake", "schemas", "nyc", "tables", "orders")
     broken = lake.call("GET", "views", "broken")["views"]
+    broken = [each for each in broken if each["fullName"] != "pg.s.lost"]
     assert {each["fullName"].rpartition(".")[2] for each in broken} == {*WRONG, "file", "behind", "typed"}
+    _is_as_its_database_says(lake)
     changes = lake.call("GET", "access", "objects", "view", "lake.nyc.lost", "changes")["changes"]
     assert changes[0]["event"] == "view.drifted"
 
@@ -115,6 +134,20 @@ def test_views_are_analysed_and_what_drifted_is_told(lake: Lab) -> None:
     assert {(row["v"], row["name"]) for row in rows if row["v"] == "both"} == {("both", "orders"), ("both", "good")}
     made = lake.rows("select of_column from system.lineage.view_columns where view[2] = 'good' order by position")
     assert [row["of_column"] for row in made] == ["id", "city"]
+
+
+def _is_as_its_database_says(lab: Lab) -> None:
+    fine, lost = (
+        lab.call("GET", "catalogs", "pg", "schemas", "s", "views", name, "finding")["finding"]
+        for name in ("fine", "lost")
+    )
+    assert fine["engine"].startswith("PostgreSQL ") and not fine["broken"] and lost["broken"]
+    (dialect,) = fine["dialects"]
+    assert dialect["reads"] == [{"catalog": "pg", "schemaName": "s", "name": "t"}]
+    assert [(each["name"], each["type"]) for each in dialect["columns"]] == [("id", "long"), ("Day", "date")]
+    (problem,) = lost["dialects"][0]["problems"]
+    assert problem["text"] == "Something that it reads does not exist any more."
+    assert "gone" not in str(lost)
 
 
 @pytest.mark.long

@@ -69,8 +69,18 @@ class ColumnDifferenceReply(Reply):
     position: int | None
 
 
+class OwnCheckReply(Reply):
+    """What the view's own system says of it without running it; it can run if there are no `problems`."""
+
+    engine: str
+    problems: list[str]
+
+
 class DialectCheckReply(Reply):
-    """What one dialect reads and yields; `generic` says that it was read as generic SQL, as its own is not known."""
+    """What one dialect reads and yields; `generic` says that it was read as generic SQL, as its own is not known.
+
+    `own` is what the system that has the view says of it, null where it does not say.
+    """
 
     dialect: str
     generic: bool
@@ -78,6 +88,7 @@ class DialectCheckReply(Reply):
     reads: list[ReadReply]
     columns: list[OutputColumnReply] | None
     differences: list[ColumnDifferenceReply]
+    own: OwnCheckReply | None
 
 
 class SuggestionReply(Reply):
@@ -129,6 +140,7 @@ def _check(each: DialectCheck) -> dict[str, Any]:
         "reads": [_read(read) for read in each.reads],
         "columns": None if columns is None else [_column(column) for column in columns],
         "differences": [{"text": one.text, "position": one.position} for one in each.differences],
+        "own": None if each.own is None else {"engine": each.own.engine, "problems": list(each.own.problems)},
     }
 
 

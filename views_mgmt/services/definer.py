@@ -12,6 +12,7 @@ from authz.actor import Actor, system_actor
 from catalogs.lookup import by_id
 from catalogs.services import places
 from catalogs.services.alterations import event
+from catalogs.stores import store_for
 from formats.iceberg.views.security import RUN_AS_OWNER, check_spelling, noted
 from formats.native.view_definition import SecurityMode, ViewDefinition
 from metalake.errors import Conflict, Forbidden
@@ -104,8 +105,14 @@ def _runs_as(definition: ViewDefinition) -> tuple[object, ...]:
 
 
 def require_not_definer(target: Located) -> None:
-    """Raise Forbidden if an object is a DEFINER view: its ownership cannot be transferred."""
+    """Raise Forbidden if an object is a DEFINER view: its ownership cannot be transferred.
+
+    A system whose views are only read runs them with the rights of an account of its own.
+    """
     if target.kind is Kind.VIEW and definers([target.id]):
+        view = by_id(target.id)
+        if view is not None and store_for(view, Kind.VIEW).only_read(view):
+            return
         raise Forbidden(
             f"View {'.'.join(target.full_name)} runs with the rights of its owner, so it cannot be handed to another: "
             "drop it, and let the other create it.",

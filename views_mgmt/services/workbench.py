@@ -25,10 +25,10 @@ from metalake.wire import quote
 from views_mgmt.services import lineage
 from views_mgmt.services.lineage import Link
 from views_mgmt.services.sources import addresses_of
-from views_mgmt.services.views import load_view
+from views_mgmt.services.views import load_view, store_of
 from views_mgmt.sql import process
 from views_mgmt.sql.process import Question, SqlCaller
-from views_mgmt.stores import ViewRecord
+from views_mgmt.stores import OwnCheck, ViewRecord
 
 SPARK_QUERY_COLUMNS = "spark.query-column-names"  # a property of Iceberg views; Spark writes it
 MOST_SOURCES = 100  # tables and views looked up per check
@@ -54,12 +54,16 @@ class Read:
 
 @dataclass(frozen=True)
 class DialectCheck:
-    """What one dialect reads and returns; `reads` are in the order of the reading's sources."""
+    """What one dialect reads and returns; `reads` are in the order of the reading's sources.
+
+    `own` is what the view's own system says of it, where it does.
+    """
 
     representation: Representation
     reading: Reading
     reads: tuple[Read, ...]
     differences: tuple[Difference, ...]
+    own: OwnCheck | None = None
 
     @property
     def lacks(self) -> bool:
@@ -94,6 +98,7 @@ def check(actor: Actor, address: Address, draft: Representation | None = None) -
     by_dialect = {each.dialect: reading for each, reading in zip(definition.representations, readings, strict=True)}
     differences = comparing.differences(_declared(definition), by_dialect, _renamed(record, definition))
     readers = _readers_of(actor, record.view, reads.values())
+    own = store_of(record.view).check(actor, record.view) if draft is None else None
 
     def checked(each: Representation) -> DialectCheck:
         reading = by_dialect[each.dialect]
@@ -104,6 +109,7 @@ def check(actor: Actor, address: Address, draft: Representation | None = None) -
             replace(reading, problems=(*reading.problems, *circles)),
             read,
             tuple(difference for difference in differences if difference.dialect == each.dialect),
+            own,
         )
 
     return [checked(each) for each in definition.representations]
@@ -121,6 +127,8 @@ def suggest(actor: Actor, address: Address, dialect: str, source_dialect: str | 
     others = [each for each in definition.representations if each.key != dialect.casefold()]
     source = definition.in_dialect(source_dialect) if source_dialect is not None else next(iter(others), None)
     if source is None:
+        if not definition.representations:
+            raise Invalid("source: the view's SQL is not known here", kind=Kind.VIEW)
         wanted = "other dialect" if source_dialect is None else f"dialect {quote(source_dialect)}"
         raise Invalid(f"source: the view has no {wanted}; it has {', '.join(definition.dialects)}", kind=Kind.VIEW)
     translation = process.translation(source.sql, source.dialect, dialect, _asker(actor, record))
