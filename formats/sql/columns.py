@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import NormalizationStrategy
 from sqlglot.lineage import Node, lineage
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
@@ -35,7 +36,12 @@ class SourceColumns(Schema):
         self.spelling = {self.normal(name): name for columns in columns_of.values() for name in columns}
 
     def normal(self, name: str) -> str:
-        return str(self._rules.normalize_identifier(exp.to_identifier(name)).name)
+        """A column's name as the dialect looks it up; where that folds to lower case, others are quoted in its SQL."""
+        is_exact = self._rules.normalization_strategy is NormalizationStrategy.LOWERCASE
+        return self.folded(exp.to_identifier(name, quoted=is_exact))
+
+    def folded(self, identifier: exp.Expr) -> str:
+        return str(self._rules.normalize_identifier(identifier.copy()).name)
 
     def knows(self, table: exp.Expr) -> bool:
         """Whether the columns of a table are known."""
@@ -115,7 +121,7 @@ def outputs_of(
 
 def _written(query: exp.Query, schema: SourceColumns) -> dict[str, str]:
     """The spelling of names in the query, by their normalised form."""
-    return {schema.normal(each.name): each.name for each in query.find_all(exp.Identifier)}
+    return {schema.folded(each): each.name for each in query.find_all(exp.Identifier)}
 
 
 def _nodes(whole: exp.Query, schema: SourceColumns, dialect: SqlDialect) -> dict[str, Node]:

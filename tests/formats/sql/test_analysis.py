@@ -157,6 +157,14 @@ def test_columns_are_spelt_as_their_table_has_them() -> None:
     )
 
 
+def test_quoted_columns_are_those_of_their_very_case() -> None:
+    columns_of = {Source("lake", "shop", "t"): {"Id": "long", "id": "string", "Name": "date"}}
+    answer = reading('SELECT "Id", ID, t."Name" FROM t', "postgresql", columns_of)
+    assert answer.problems == () and [each.type for each in answer.columns or ()] == ["long", "string", "date"]
+    (problem,) = reading("SELECT Name FROM t", "postgresql", columns_of).problems
+    assert problem.text == "No table here has a column “name”."
+
+
 def test_a_type_is_given_only_where_engines_agree() -> None:
     sql = "SELECT count(*) a, sum(o_totalprice) b, CAST(1 AS tinyint) c, 'x' d, 1.5 e, o_custkey > 1 f FROM orders"
     assert [each.type for each in columns(sql)] == ["long", None, "byte", "string", None, "boolean"]
