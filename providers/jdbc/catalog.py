@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar
 
-from metalake.errors import Invalid, OutcomeUnknown
+from metalake.errors import Invalid, OutcomeUnknown, at
 from metalake.kinds import Kind
 from providers.base import Provider
 from providers.jdbc.connections import Login, Session, opened, reading
@@ -64,7 +64,8 @@ class JdbcCatalog(Provider):
 
     def check_locations(self) -> None:
         endpoint = self.login.endpoint
-        check_endpoint(endpoint.url, [endpoint.scheme])
+        with at(f"Property {URL!r}"):
+            check_endpoint(endpoint.url, [endpoint.scheme])
 
     def system_names(self) -> list[str]:
         endpoint = self.login.endpoint

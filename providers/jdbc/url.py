@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from metalake.errors import Invalid
+from metalake.errors import Invalid, at
 from metalake.kinds import Kind
 from providers.network.endpoints import Endpoint, parse_endpoint
 
@@ -81,7 +81,8 @@ def parse_jdbc_url(url: str, schemes: Mapping[str, str], tls: Mapping[str, Mappi
     if not DATABASE.fullmatch(database):
         raise _invalid("the name of the database has other characters than letters, digits, _, $, - and .")
     scheme = schemes[written]
-    endpoint = parse_endpoint(f"{scheme}://{host}{port}", [scheme])
+    with at("Property 'jdbc-url'"):
+        endpoint = parse_endpoint(f"{scheme}://{host}{port}", [scheme])
     return JdbcUrl(endpoint, database, _tls_of(query, tls))
 
 
@@ -94,9 +95,9 @@ def _tls_of(query: str, known: Mapping[str, Mapping[str, Tls]]) -> Tls:
         if key in CREDENTIALS:
             raise _invalid("user and password are the properties jdbc-user and jdbc-password")
         if key in seen or not VALUE.fullmatch(value) or (key not in known and key not in WITHOUT_EFFECT):
-            accepted = ", ".join(sorted({*known, *WITHOUT_EFFECT}))
+            tls = ", ".join(sorted(known))
             named = f"parameter {name!r}" if re.fullmatch(r"[A-Za-z0-9_.]{1,64}", name) else "a parameter"
-            raise _invalid(f"{named} is not accepted, or stands twice; accepted are {accepted}")
+            raise _invalid(f"{named} is not accepted, or stands twice; those that choose TLS are {tls}")
         seen.add(key)
         if key in known:
             try:
