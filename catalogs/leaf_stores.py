@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from authz.actor import Actor
-from formats.native.outlines import ColumnOutline
+from formats.native.outlines import ColumnOutline, KeyOutline
 from metalake.interfaces import Interface
 from metalake.lineage import Located
 
@@ -64,12 +64,16 @@ class LeafListing(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafDescription:
-    """An object for display; `details` are labelled values, `metadata` is an Iceberg table's, if it could be read."""
+    """An object for display; `details` are labelled values, `metadata` is an Iceberg table's, if it could be read.
+
+    `keys` are those of a table.
+    """
 
     comment: str
     properties: dict[str, str]
     details: tuple[tuple[str, str], ...] = ()
     columns: tuple[ColumnOutline, ...] = ()
+    keys: tuple[KeyOutline, ...] = ()
     metadata: dict[str, Any] | None = None
 
 

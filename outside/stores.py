@@ -18,7 +18,7 @@ from catalogs.table_stores import (
     TableStore,
 )
 from formats.iceberg.outlines import current_columns
-from formats.native.outlines import outline_native
+from formats.native.outlines import outline_keys, outline_native
 from formats.native.partitions import IdentityPartition
 from formats.native.tables import CreateTableRequest
 from metalake.kinds import Kind
@@ -137,6 +137,7 @@ class OutsideTables(TableStore):
             properties=properties,
             details=tuple((label, properties[key]) for label, key in DETAILS if key in properties),
             columns=current_columns(metadata) if metadata else outline_native(parts["columns"]),
+            keys=outline_keys(parts.get("indexes") or ()),
             metadata=metadata,
         )
 

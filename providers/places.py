@@ -34,6 +34,7 @@ NOT_ASKED = ("file:", *(f"{scheme}:" for scheme in locations.CLUSTERS))  # gover
 
 
 class PlacedSettings(Settings):
+    groups = {"Locations": ["warehouse", "allowed-locations"], "Tables": [CASE_TWINS]}
     warehouse: str | None = Field(
         None,
         alias="warehouse",

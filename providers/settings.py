@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 CACHE_TTL, REFRESH_INTERVAL = "cache-ttl", "refresh-interval"  # both in seconds
+NESTED = "nested-namespaces"
 DIGITS = re.compile(r"[0-9]+")
 
 
@@ -16,10 +17,21 @@ class Settings(BaseModel):
     """A catalog's declared properties, by their names in the API; secrets are SecretStr. Unknown ones are allowed."""
 
     model_config = ConfigDict(extra="allow", populate_by_name=True)
+    # Titles of the class's own properties in a form, in their order, each with the names that stand below it.
+    groups: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     @classmethod
     def declared(cls) -> list[str]:
         return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def grouped(cls) -> dict[str, list[str]]:
+        """The groups of this class and then of those that it extends; properties of no group are in none."""
+        grouped = dict[str, list[str]]()
+        for each in cls.__mro__:
+            for title, names in vars(each).get("groups", {}).items():
+                grouped[title] = list(dict.fromkeys([*grouped.get(title, []), *names]))
+        return grouped
 
     @classmethod
     def declares_secret(cls) -> dict[str, bool]:
@@ -39,6 +51,7 @@ class Settings(BaseModel):
 class ExternalSettings(Settings):
     """The declared properties of every external catalog."""
 
+    groups = {"Schemas": [NESTED], "Freshness": [CACHE_TTL, REFRESH_INTERVAL]}
     cache_ttl: int = Field(
         0,
         alias=CACHE_TTL,
@@ -54,7 +67,7 @@ class ExternalSettings(Settings):
         description="Every how many seconds the whole catalog is walked and compared; left out, only on demand.",
     )
     nested_namespaces: Literal["true", "false"] = Field(
-        "false", alias="nested-namespaces", description="Whether schemas may lie inside schemas."
+        "false", alias=NESTED, description="Whether schemas may lie inside schemas."
     )
 
     @field_validator("cache_ttl", "refresh_interval", mode="before")

@@ -14,7 +14,7 @@ from catalogs.models import Catalog
 from catalogs.services.alterations import require_enabled
 from catalogs.services.leaves import describe_leaf
 from catalogs.services.schemas import load_located_schema
-from formats.native.outlines import ColumnOutline
+from formats.native.outlines import ColumnOutline, KeyOutline
 from metalake.errors import ProviderUnavailable, Unsupported
 from metalake.kinds import CONTAINERS, KINDS, Kind
 from metalake.lineage import Located
@@ -39,6 +39,7 @@ class Description:
     properties: dict[str, str] = field(default_factory=dict)
     details: tuple[tuple[str, str], ...] = ()
     columns: tuple[ColumnOutline, ...] = ()
+    keys: tuple[KeyOutline, ...] = ()
     metadata: dict[str, Any] | None = None
     creator: str = ""
     create_time: datetime | None = None
@@ -115,7 +116,7 @@ def _describe_leaf(actor: Actor, target: Located) -> Description:
         return _described(
             _row(target, Securable), "", {}, (), notice=f"Its metadata cannot be read now. {failure.message}"
         )
-    parts = {"columns": shown.columns, "metadata": shown.metadata}
+    parts = {"columns": shown.columns, "keys": shown.keys, "metadata": shown.metadata}
     return _described(_row(leaf, Securable), shown.comment, shown.properties, shown.details, **parts)
 
 

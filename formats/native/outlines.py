@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
+BARE = frozenset(
+    {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "null"}
+)  # literals without quotes
 
 
 @dataclass(frozen=True)
 class ColumnOutline:
     """A column or nested field. The fields of a struct, also within lists and maps, are in `fields`, not in `type`.
 
-    `id` is Iceberg's field id, None in other formats.
+    `id` is Iceberg's field id, None in other formats. `default` is the default value in one line; `counts` says that
+    the system numbers the rows itself.
     """
 
     name: str
@@ -22,6 +26,17 @@ class ColumnOutline:
     comment: str = ""
     id: int | None = None
     fields: tuple[ColumnOutline, ...] = ()
+    default: str = ""
+    counts: bool = False
+
+
+@dataclass(frozen=True)
+class KeyOutline:
+    """A key or an index of a table: "Primary key", with the paths of its columns."""
+
+    name: str
+    type: str
+    columns: tuple[str, ...]
 
 
 class Row(NamedTuple):
@@ -59,9 +74,46 @@ def outline_native(columns: Iterable[Json]) -> tuple[ColumnOutline, ...]:
             required=not column.get("nullable", True),
             comment=column.get("comment") or "",
             fields=_nested(column.get("type")),
+            default=expression_text(column["defaultValue"]) if column.get("defaultValue") else "",
+            counts=bool(column.get("autoIncrement")),
         )
         for column in columns
     )
+
+
+def outline_keys(indexes: Iterable[Json]) -> tuple[KeyOutline, ...]:
+    """The indexes of the native wire's JSON."""
+    return tuple(
+        KeyOutline(
+            name=str(index.get("name") or ""),
+            type=_key_type(index),
+            columns=tuple(".".join(path) for path in index.get("fieldNames") or ()),
+        )
+        for index in indexes
+    )
+
+
+def _key_type(index: Json) -> str:
+    is_no_constraint = (index.get("properties") or {}).get("constraint") == "false"
+    word = "UNIQUE_INDEX" if is_no_constraint else str(index.get("indexType") or "")
+    return word.replace("_", " ").capitalize()
+
+
+def expression_text(expression: Any) -> str:
+    """An expression of the native wire in one line, as SQL would have it."""
+    if not isinstance(expression, dict):
+        return str(expression)
+    match expression.get("type"):
+        case "literal":
+            type_ = native_type_text(expression.get("dataType")).partition("(")[0].removesuffix(" unsigned")
+            value = str(expression.get("value"))
+            return value if type_ in BARE else "'" + value.replace("'", "''") + "'"
+        case "field":
+            return ".".join(map(str, expression.get("fieldName") or ()))
+        case "function":
+            arguments = ", ".join(map(expression_text, expression.get("funcArgs") or ()))
+            return f"{expression.get('funcName')}({arguments})"
+    return str(expression.get("unparsedExpression"))
 
 
 def _nested(type_: Any) -> tuple[ColumnOutline, ...]:

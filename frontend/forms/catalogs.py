@@ -6,7 +6,7 @@ Secrets are never sent back: a typed one is not part of any page, and a stored o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -201,12 +201,24 @@ class CatalogForm(forms.Form):
             described = [f"{bound.auto_id}-help"] if bound.field.help_text else []
             bound.field.widget.attrs["aria-describedby"] = " ".join([*described, f"{bound.auto_id}-error"])
 
-    def rows(self) -> Iterator[tuple[forms.BoundField, forms.BoundField | None]]:
-        """The properties' fields, required ones first, each with its checkbox for removal if there is one."""
-        fields = [self[PROPERTY + each.name] for each in self.declared if PROPERTY + each.name in self.fields]
-        for bound in sorted(fields, key=lambda each: not each.field.required):
-            name = bound.name.removeprefix(PROPERTY)
-            yield bound, self[REMOVE + name] if REMOVE + name in self.fields else None
+    def groups(self) -> list[tuple[str, list[tuple[forms.BoundField, forms.BoundField | None]]]]:
+        """The properties' fields by group, each with its checkbox for removal if there is one.
+
+        Those of no group come first, under the provider's label, the required ones of them before the others.
+        """
+        grouped = self.provider.settings.grouped()
+        placed = {name for names in grouped.values() for name in names}
+        alone = [each.name for each in self.declared if each.name not in placed]
+        alone.sort(key=lambda name: PROPERTY + name in self.fields and not self.fields[PROPERTY + name].required)
+        rows = {
+            title: [
+                (self[PROPERTY + name], self[REMOVE + name] if REMOVE + name in self.fields else None)
+                for name in names
+                if PROPERTY + name in self.fields
+            ]
+            for title, names in {self.provider.label: alone, **grouped}.items()
+        }
+        return [(title, fields) for title, fields in rows.items() if fields]
 
     @property
     def is_stale(self) -> bool:

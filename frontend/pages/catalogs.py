@@ -21,8 +21,8 @@ from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, No
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from providers.registry import PROVIDERS, provider_class
+from providers.settings import NESTED
 
-NESTED = "nested-namespaces"
 WORKS = "The connection works."
 UNNAMED = "untitled"  # for testing a connection before the catalog has a name
 
@@ -76,7 +76,7 @@ def change(request: HttpRequest, actor: Actor, catalog_id: int) -> HttpResponse:
             "hx-trigger": "change",
         }
         form.fields[PROPERTY + NESTED].widget.attrs.update(asked)
-    context = {"target": target, "form": form, "row": row, "label": form.provider.label}
+    context = {"target": target, "form": form, "row": row, "label": form.provider.label, "nests": PROPERTY + NESTED}
     if request.method == "GET":
         return render(request, "frontend/catalog_form.html", context)
 

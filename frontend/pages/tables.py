@@ -31,6 +31,7 @@ def show_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpResp
         "matches": len(columns),
         "rows": list(rows_of(columns[start:end])),
         "has_ids": any(column.id is not None for column in columns),
+        "has_defaults": any(column.default for column in columns),
         "next": end if end < len(columns) else None,
     }
     return tabs.show(request, actor, target, "columns", context)

@@ -102,6 +102,12 @@ def _cell(value: Any) -> str:
             return value
         case bool():
             return "yes" if value else "no"
+        case {"type": "literal", "value": inner} | {"type": "unparsed", "unparsedExpression": inner}:
+            return str(inner)
+        case {"type": "external", "catalogString": inner} | {"type": "unparsed", "unparsedType": inner}:
+            return str(inner)
+        case {"type": "function", "funcName": name, "funcArgs": arguments}:
+            return f"{name}({_cell(arguments)})"
         case dict():
             return "\n".join(f"{key}={_cell(inner)}" for key, inner in value.items())
         case list():

@@ -23,6 +23,14 @@ class GlueSettings(PlacedSettings, ExternalSettings):
     """Settings in which blank counts as missing, except for seconds, which all catalogs parse alike."""
 
     model_config = ConfigDict(populate_by_name=False)
+    groups = {
+        "Connection": ["aws-region", "aws-glue-catalog-id", *ENDPOINTS],
+        "Access": [
+            "aws-access-key-id", "aws-secret-access-key", "aws-session-token",
+            "aws-role-arn", "aws-external-id", "aws-role-session-name",
+        ],
+        "Tables": ["default-table-format", "table-type-filter", "table-format-filter"],
+    }  # fmt: skip
 
     region: str = Field(
         alias="aws-region", description="The AWS region of the Glue Data Catalog, such as eu-central-1."

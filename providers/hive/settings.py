@@ -20,6 +20,7 @@ SWITCHES = ("impersonation-enable", "hive.metastore.sasl.enabled", "hive.metasto
 
 
 class HiveSettings(PlacedSettings, ExternalSettings):
+    groups = {"Connection": [URIS], "Tables": [LIST_ALL]}
     uris: str = Field(
         alias=URIS,
         description="The metastore as thrift://host:port; several, divided by commas, are tried in their order.",

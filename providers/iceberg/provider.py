@@ -17,6 +17,7 @@ from providers.base import Offer, Storage
 from providers.metadata_files import MetadataFiles
 from providers.network.storage import parse_storage
 from providers.places import Placed, PlacedSettings, own_warehouse
+from providers.settings import NESTED
 
 # Properties with which other servers and engines select the backing catalog.
 _OF = r"(?:gravitino[.]bypass[.])?(?:iceberg[.])?"
@@ -30,11 +31,12 @@ INSTEAD = {
 
 
 class IcebergSettings(PlacedSettings):
+    groups = {"Locations": ["warehouse"], "Schemas": [NESTED]}
     warehouse: str | None = Field(
         None, alias="warehouse", description="Where new tables go; a folder in this server's own where left out."
     )
     nested_namespaces: Literal["true", "false"] = Field(
-        "true", alias="nested-namespaces", description="Whether schemas may lie inside schemas."
+        "true", alias=NESTED, description="Whether schemas may lie inside schemas."
     )
 
 

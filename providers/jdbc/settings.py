@@ -10,7 +10,14 @@ URL, DATABASE = "jdbc-url", "jdbc-database"
 
 
 class JdbcSettings(ExternalSettings):
-    url: str = Field(alias=URL, description="Where the database listens, such as jdbc:postgresql://db.lan:5432/sales.")
+    groups = {
+        "Connection": [URL, DATABASE, "jdbc-user", "jdbc-password", "jdbc-driver"],
+        "Pool": ["jdbc.pool.min-size", "jdbc.pool.max-size"],
+    }
+    url: str = Field(
+        alias=URL,
+        description="Where the database listens: jdbc:postgresql://db.lan:5432/sales, jdbc:mysql://db.lan:3306.",
+    )
     driver: str | None = Field(
         None, alias="jdbc-driver", description="The class of the JDBC driver that engines use; none is loaded here."
     )
@@ -18,7 +25,9 @@ class JdbcSettings(ExternalSettings):
         None, alias=DATABASE, description="The database; left out, the one that the URL names.", max_length=64
     )
     user: str = Field(
-        alias="jdbc-user", description="The account; it needs to read the catalogs of the system.", min_length=1
+        alias="jdbc-user",
+        description="The account; what it may not see there, the catalog does not show.",
+        min_length=1,
     )
     password: SecretStr = Field(alias="jdbc-password", description="Its password.", min_length=1)
     least_pooled: int = Field(

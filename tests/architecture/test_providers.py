@@ -68,6 +68,10 @@ def test_a_provider_is_whole() -> None:
             assert provider.system_names is not Provider.system_names, name
         undescribed = [field for field, info in provider.settings.model_fields.items() if not info.description]
         assert not undescribed, name
+        grouped = [property for names in provider.settings.grouped().values() for property in names]
+        assert set(grouped) <= set(provider.settings.declared()) and len(grouped) == len(set(grouped)), name
+        if PROVIDERS[name].startswith("providers."):
+            assert set(grouped) == set(provider.settings.declared()), f"{name}: each property stands in a group"
 
 
 def test_an_interface_is_small() -> None:

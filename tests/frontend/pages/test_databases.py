@@ -1,0 +1,174 @@
+"""Databases on the pages: the form that registers one, and what a table's and a view's page show of theirs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from django.apps import apps
+from django.test import Client
+from django.urls import reverse
+
+from catalogs.models import Catalog
+from catalogs.services import browsing
+from metalake.lineage import Address
+from providers import circuit_breaker
+from tests.demo import actor
+from tests.frontend import axe, signed_in
+from tests.frontend.conftest import find
+from tests.frontend.hands import Keyboard
+from tests.frontend.pages.test_catalogs import error_at, new, send
+from tests.frontend.shop import Shop
+from tests.mariadb import MariaDB
+from tests.names import own_name
+from tests.providers.flat import FlatMemoryProvider
+from tests.servers import MetalakeServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CANARY = "canary-51d8a2"
+POSTGRESQL = """
+CREATE TABLE customers (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, email varchar(200) NOT NULL UNIQUE,
+    state varchar(20) NOT NULL DEFAULT 'it''s open', since timestamptz DEFAULT now(), day date);
+CREATE UNIQUE INDEX by_day ON customers (day, state);
+CREATE TABLE orders (id bigint, day date) PARTITION BY RANGE (day);
+CREATE MATERIALIZED VIEW busy AS SELECT id, email FROM customers WHERE state = 'busy';
+"""
+
+
+def typed(url: str, **more: str) -> dict[str, str]:
+    """What was typed into the form of a database."""
+    login = {"property-jdbc-user": "postgres", "property-jdbc-password": CANARY}
+    body = {"name": "sales", "comment": "Orders", "provider": "jdbc-postgresql", "others": "", "act": "keep"}
+    return body | login | {"property-jdbc-url": f"jdbc:postgresql://{url.rpartition('@')[2]}"} | more
+
+
+@pytest.fixture
+def sales(admin: Client, ids: dict[str, int], postgres_url: str) -> dict[str, int]:
+    """The ids of what is in the catalog `sales`, by name."""
+    circuit_breaker.forget_all()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(POSTGRESQL)  # type: ignore[arg-type]
+    status, page, _ = send(admin, new(ids), typed(postgres_url))
+    assert (status, CANARY in page) == (200, False)
+    return below("public") | {"sales": Catalog.objects.get(name="sales").pk}
+
+
+def below(schema: str) -> dict[str, int]:
+    """The ids of what is in a schema of the catalog `sales`, by name."""
+    catalog = Address(metalake="demo", catalog="sales")
+    browsing.level_below(actor("admin"), find(catalog), None, None)  # which imports its schemas
+    level = browsing.level_below(actor("admin"), find(replace(catalog, schema=(schema,))), None, None)
+    return {item.name: item.id for item in level.children}
+
+
+def shown(client: Client, path: str) -> str:
+    """The text of a page, its lines and spaces as one space each."""
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    page = answer.content.decode()
+    assert CANARY not in page
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+def test_the_form_groups_what_providers_declare(admin: Client, ids: dict[str, int]) -> None:
+    page = admin.get(new(ids), {"provider": "jdbc-postgresql"}).content.decode()
+    titles = re.findall(r'<h2 id="group-\d+">([^<]+)</h2>', page)
+    assert titles == ["Connection", "Pool", "Schemas", "Freshness"]
+    order = re.findall(r'name="property-([\w.-]+)"', page)
+    assert order[:3] == ["jdbc-url", "jdbc-database", "jdbc-user"] and order[-2:] == ["cache-ttl", "refresh-interval"]
+    vaulted = admin.get(new(ids), {"provider": "memory-flat"}).content.decode()
+    assert f'<h2 id="group-1">{FlatMemoryProvider.label}</h2>' in vaulted, "what no group names"
+
+
+@pytest.mark.parametrize("part", [True, False])
+def test_what_is_wrong_with_an_address_is_said_at_its_field(admin: Client, ids: dict[str, int], part: bool) -> None:
+    for url, reason in (
+        ("jdbc:oracle:thin:@db", "write jdbc:postgresql://host:port/database"),
+        ("jdbc:postgresql://db:99999/sales", "its port is not a number"),
+        ("jdbc:postgresql://169.254.169.254/sales", "cloud metadata address"),
+        (f"jdbc:postgresql://db/sales?password={CANARY}", "the properties jdbc-user and jdbc-password"),
+        ("jdbc:postgresql://db/sales?socketFactory=x", "those that choose TLS are ssl, sslmode"),
+        ("jdbc:postgresql://db", "jdbc-database"),
+    ):
+        status, page, _ = send(admin, new(ids), typed("") | {"property-jdbc-url": url}, part=part)
+        field = "property-jdbc-database" if url.endswith("//db") else "property-jdbc-url"
+        assert (status, CANARY in page) == (422, False)
+        assert reason in error_at(page, field), url
+        assert part or 'value="postgres"' in page, "what was typed stays"
+    assert not Catalog.objects.filter(name="sales").exists()
+
+
+def test_a_table_shows_its_keys_its_defaults_and_its_facts(admin: Client, sales: dict[str, int]) -> None:
+    overview = shown(admin, f"/objects/{sales['customers']}")
+    assert "Keys 3 Name Type Columns customers_pkey Primary key id" in overview
+    assert "by_day Unique index day , state customers_email_key Unique key email" in overview
+    columns = shown(admin, f"/objects/{sales['customers']}/columns")
+    assert "Name Type Default Comment id long required auto-increment" in columns
+    assert "state varchar(20) required &#x27;it&#x27;&#x27;s open&#x27;" in columns
+    assert "since timestamp_tz current_timestamp()" in columns
+    assert "Default" not in shown(admin, f"/objects/{sales['orders']}/columns")
+    facts = shown(admin, f"/objects/{sales['orders']}")
+    assert "Keys" not in facts and "kind partitioned table partitioned-by RANGE (day)" in facts
+
+
+def test_a_view_shows_its_sql_its_security_and_that_it_is_materialized(admin: Client, sales: dict[str, int]) -> None:
+    overview = shown(admin, f"/objects/{sales['busy']}")
+    assert "Security mode DEFINER" in overview and "Written by postgresql materialized" in overview
+    assert "postgresql Copy SELECT id, email FROM public" in shown(admin, f"/objects/{sales['busy']}/dialects")
+
+
+def test_the_tables_of_mariadb_name_their_engine(admin: Client, ids: dict[str, int], mariadb: MariaDB) -> None:
+    circuit_breaker.forget_all()
+    database = mariadb.create_database()
+    mariadb.execute(
+        f"CREATE TABLE {database}.items (id int unsigned AUTO_INCREMENT PRIMARY KEY, code varchar(9) DEFAULT 'none')"
+    )
+    properties = {f"property-{name}": value for name, value in mariadb.properties().items()}
+    properties["property-jdbc-url"] += "?sslMode=DISABLED"
+    assert send(admin, new(ids), typed("", provider="jdbc-mysql") | properties)[0] == 200
+    items = below(database)["items"]
+    page = shown(admin, f"/objects/{items}")
+    assert "PRIMARY Primary key id" in page and "engine InnoDB" in page
+    columns = shown(admin, f"/objects/{items}/columns")
+    assert "integer unsigned required auto-increment" in columns and "&#x27;none&#x27;" in columns
+
+
+def test_operators_see_no_secret_of_a_database(admin: Client, sales: dict[str, int]) -> None:
+    assert "sales" in shown(admin, reverse("admin:catalogs_catalog_changelist"))
+    page = shown(admin, reverse("admin:catalogs_catalog_change", args=[sales["sales"]]))
+    assert "jdbc-postgresql" in page and "jdbc-user" in page
+    for model in apps.get_app_config("catalogs").get_models():
+        name = f"admin:catalogs_{model._meta.model_name}_changelist"
+        shown(admin, reverse(name))
+
+
+def test_a_database_is_registered_by_keyboard(page: Page, metalake_server: MetalakeServer, postgres_url: str) -> None:
+    shop, address = Shop(metalake_server, own_name("databases")), postgres_url.rpartition("@")[2]
+    shop.open()
+    signed_in.sign_in(page, metalake_server)
+    hands = Keyboard(page)
+
+    def fill(name: str, text: str) -> None:
+        hands.fill(page.locator(f"[name='{name}']"), text)
+
+    page.goto(f"{metalake_server.url}/metalakes/{shop.ids()[shop.metalake]}/catalogs/new")
+    hands.press(page.get_by_role("link", name="PostgreSQL"))
+    page.wait_for_url("**provider=jdbc-postgresql")
+    fill("name", "sales")
+    fill("property-jdbc-url", f"postgresql://{address}")
+    fill("property-jdbc-user", "postgres")
+    fill("property-jdbc-password", CANARY)
+    hands.press(page.get_by_role("button", name="Register"))
+    page.locator("#id_property-jdbc-url-error", has_text="write jdbc:postgresql://host").wait_for()
+    assert page.locator("[name='property-jdbc-password']").input_value() == CANARY, "what was typed stays"
+    assert axe.violations(page) == []
+    fill("property-jdbc-url", f"jdbc:postgresql://{address}")
+    hands.press(page.get_by_role("button", name="Register"))
+    page.wait_for_selector("main h1:has-text('sales')")
+    assert CANARY not in page.content()
