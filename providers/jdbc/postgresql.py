@@ -25,7 +25,7 @@ from providers.jdbc.url import POSTGRES_TLS, Tls
 from providers.network.endpoints import CONNECT_SECONDS, resolve
 from providers.remote_objects import Remote
 
-OLDEST = 120_000
+OLDEST = 130_000  # the first with pg_current_xact_id and pg_xact_status of it
 PAGE_COLUMNS = 250_000  # of the tables of one page
 SSL_MODES = {Tls.OFF: "disable", Tls.PREFER: "prefer", Tls.REQUIRE: "require", Tls.VERIFY: "verify-full"}
 NO_SYSTEM = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
