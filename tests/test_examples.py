@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.glue import Glue
@@ -25,10 +26,17 @@ EXAMPLE = re.compile(r"^```(python|bash|sql)\n(.*?)^```$", re.MULTILINE | re.DOT
 PROMISED = re.compile(r"(?:#|--) -> (.*)$", re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8090"
 METASTORE = "thrift://127.0.0.1:9083"
+DATABASE = "127.0.0.1:5432/sales"
+SALES = """
+CREATE ROLE reader LOGIN;
+CREATE TABLE orders (id bigint, amount numeric(10,2));
+CREATE VIEW large_orders AS SELECT id, amount FROM orders WHERE amount > 100;
+GRANT SELECT ON large_orders TO reader;
+"""
 REGION = re.compile(r'"(aws-region|s3\.region)": "us-east-1"')
 ENDPOINTS = {"aws-region": "aws-glue-endpoint", "s3.region": "s3.endpoint"}
 SUBMIT = re.compile(r"^spark-submit .* pipelines/(\w+)\.py (.*)$", re.MULTILINE)
-PARTS = ("spark-submit", "thrift://", "AWS_", "metalake_session(")
+PARTS = ("spark-submit", "thrift://", "AWS_", "metalake_session(", "jdbc:")
 
 CLIENTS = {
     "PyIceberg": "pyiceberg",
@@ -70,12 +78,16 @@ def test_every_example_does_what_it_says(
     start_metalake: StartMetalake,
     start_hms: Callable[..., HiveMetastore],
     glue: Glue,
+    postgres_url: str,
     iceberg_spark: Spark,
     tmp_path: Path,
 ) -> None:
     # Spark may write below its own folder, and its jobs write into the catalog of results.
     server, metastore = start_metalake(METALAKE_WAREHOUSE=str(iceberg_spark.folder / "readme")), start_hms()
     environment = os.environ | {"METALAKE_ADMIN_PASSWORD": server.admin_password}
+    environment |= {"PGPASSWORD": "any: the suite's server trusts everybody"}
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(SALES)  # type: ignore[arg-type]
     environment |= {"AWS_ACCESS_KEY_ID": glue.access_key, "AWS_SECRET_ACCESS_KEY": glue.secret_key}
     glue.create_bucket("lake")
     glue.client().create_database(DatabaseInput={"Name": "flights"})
@@ -85,6 +97,7 @@ def test_every_example_does_what_it_says(
     assert len(examples) >= 7
     for language, code in examples:
         here = code.replace(ADDRESS, server.url).replace(METASTORE, metastore.uri)
+        here = here.replace(DATABASE, postgres_url.rpartition("@")[2])
         here = REGION.sub(lambda found: f'{found[0]}, "{ENDPOINTS[found[1]]}": "{glue.endpoint}"', here)
         if "metalake_session" in code:  # in the Spark that runs already
             printed = iceberg_spark.call("python", here, {"METALAKE_ADMIN_PASSWORD": server.admin_password})
@@ -104,7 +117,7 @@ def test_what_needs_more_than_metalake_says_so() -> None:
     """All others run on a machine that has nothing but it."""
     sections = PAGE.split("\n## ")[1:]
     needing = [section for section in sections if any(part in section for part in PARTS)]
-    assert len(needing) == 5 and "Five need more than Metalake" in PAGE
+    assert len(needing) == 6 and "Six need more than Metalake" in PAGE
     for section in needing:
         assert section.partition("\n\n")[2].startswith("*Needs "), section[:40]
 

@@ -12,12 +12,13 @@ import pytest
 
 from metalake.interfaces import LARGEST
 from metalake.kinds import Kind
+from providers.absent import NoPartitions
 from providers.base import Provider, lies_outside
 from providers.registry import PROVIDERS, provider_class
-from providers.settings import ExternalSettings
+from providers.settings import NESTED, ExternalSettings
 from providers.stores import RemotePartitions, RemotePointers, RemoteSchemas, RemoteStore, RemoteTables
 from providers.verbs import VERBS
-from providers.view_stores import RemoteViewPointers, RemoteViews
+from providers.view_stores import ReadOnlyViews, RemoteViewPointers, RemoteViews
 from tests.architecture.rooms import PROJECT, REPOSITORY, ROOMS
 
 OF_THE_REGISTRY = {path.rpartition(".")[0] for path in PROVIDERS.values() if path.startswith("providers.")}
@@ -72,6 +73,36 @@ def test_a_provider_is_whole() -> None:
         assert set(grouped) <= set(provider.settings.declared()) and len(grouped) == len(set(grouped)), name
         if PROVIDERS[name].startswith("providers."):
             assert set(grouped) == set(provider.settings.declared()), f"{name}: each property stands in a group"
+
+
+def offers_table() -> str:
+    """The table of docs/providers.md, of the providers that this repository has."""
+    lines = ["| Provider | Kept in | Schemas | Tables | Table formats | Partitions | Views | Iceberg views |"]
+    lines.append("|---" * lines[0].count(" | ") + "|---|")
+    for name in sorted(name for name, path in PROVIDERS.items() if path.startswith("providers.")):
+        provider = provider_class(name)
+        offers = provider.offers({})
+        schema, table, view = (offers[kind] for kind in (Kind.SCHEMA, Kind.TABLE, Kind.VIEW))
+        nests = "nested" if schema.nested else "nested by their names" if NESTED in provider.settings.declared() else ""
+        partitions = getattr(table.remote, "partitions", NoPartitions)
+        cells = [
+            f"`{name}`",
+            provider.label if lies_outside(offers) else "Metalake",
+            ", ".join(filter(None, ["read, write", nests])),
+            "read, write",
+            ", ".join(sorted(table.formats)),
+            "none" if issubclass(partitions, NoPartitions) else "read, write",
+            "read" if view.remote and issubclass(view.remote, ReadOnlyViews) else "read, write",
+            "yes" if "iceberg" in view.formats else "no",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def test_the_page_of_providers_says_what_they_declare() -> None:
+    """Whoever changes a declaration replaces the table there by the one that this test prints."""
+    table = offers_table()
+    assert table in (REPOSITORY / "docs" / "providers.md").read_text(), table
 
 
 def test_an_interface_is_small() -> None:
