@@ -87,7 +87,7 @@ def test_every_example_does_what_it_says(
     environment = os.environ | {"METALAKE_ADMIN_PASSWORD": server.admin_password}
     environment |= {"PGPASSWORD": "any: the suite's server trusts everybody"}
     with psycopg.connect(postgres_url) as connection:
-        connection.execute(SALES)  # type: ignore[arg-type]
+        connection.execute(SALES)
     environment |= {"AWS_ACCESS_KEY_ID": glue.access_key, "AWS_SECRET_ACCESS_KEY": glue.secret_key}
     glue.create_bucket("lake")
     glue.client().create_database(DatabaseInput={"Name": "flights"})

@@ -53,7 +53,7 @@ def sales(admin: Client, ids: dict[str, int], postgres_url: str) -> dict[str, in
     """The ids of what is in the catalog `sales`, by name."""
     circuit_breaker.forget_all()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(POSTGRESQL)  # type: ignore[arg-type]
+        connection.execute(POSTGRESQL)
     status, page, _ = send(admin, new(ids), typed(postgres_url))
     assert (status, CANARY in page) == (200, False)
     return below("public") | {"sales": Catalog.objects.get(name="sales").pk}
