@@ -27,6 +27,7 @@ from metalake.kinds import Kind, Slot
 from metalake.lineage import Address, Located, Node
 from metalake.models import Securable, new_id
 from outside import intents, mirror, table_places
+from outside.discovery import require_free_there
 from outside.intents import Draft, Work, step
 from outside.schema_places import making, publish_place, schema_for_new
 from outside.tables import ExternalTable, require_shown
@@ -71,6 +72,7 @@ def make(
     naming.require_free(home, name, kind)
     schema, is_new = schema_for_new(actor, home, provider)
     new = defined(provider, schema)
+    require_free_there(actor, home, provider, mirror.provider_levels(schema), name, kind)
     call: dict[str, Any] = {"schema": mirror.provider_levels(schema), str(kind): name, "definition": new.definition}
     has_files = kind is Kind.TABLE or new.plan is not None
     if has_files:

@@ -8,12 +8,15 @@ from authz.actor import Actor
 from catalogs.services import schema_paths
 from catalogs.services.provider_of import provider_at
 from catalogs.services.resolution import may_look
-from metalake.errors import Invalid, NotFound, Unsupported
-from metalake.kinds import Kind
+from metalake.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located, SchemaName
 from outside import mirror, nesting
 from outside.calls import levels_of, load_leaf, load_schema
 from outside.mirror_schemas import import_schemas
+from providers.base import Provider
+from providers.remote_objects import Levels
+from providers.verbs import VERBS
 
 
 def import_schema(actor: Actor, catalog: Located, name: SchemaName) -> bool:
@@ -58,3 +61,20 @@ def import_leaf(actor: Actor, schema: Located, kind: Kind, name: str) -> bool:
         return False
     mirror.import_leaves(kind, schema, [remote], asked_at)
     return remote.kind == kind
+
+
+def require_free_there(actor: Actor, home: Located, provider: Provider, levels: Levels, name: str, kind: Kind) -> None:
+    """Raise AlreadyExists if the system has the name of a new object, after making its row for who may look.
+
+    It is asked only where nothing carries markers: there a creation whose answer is lost is recognised by what it made,
+    so its name must have been free before.
+    """
+    if provider.store(VERBS[f"create_{kind}"].store).carries_markers:
+        return
+    try:
+        there = load_leaf(actor, home, provider, mirror.listed_kinds(home, kind)[0], levels, name)
+    except NotFound:
+        return
+    import_leaf(actor, home, Kind(there.kind), name)
+    full_name = ".".join((*home.path.segments, name))
+    raise AlreadyExists(f"{KINDS[Kind(there.kind)].label} already exists: {full_name}", kind=kind)

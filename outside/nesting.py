@@ -68,8 +68,11 @@ def spellings(provider: Provider, path: HierarchicalSchema) -> list[Levels]:
 
 
 def foreign_place(actor: Actor, catalog: Located, provider: Provider, path: HierarchicalSchema) -> Remote | None:
-    """The schema with this path that others created under another spelling than ours, or None."""
-    for levels in spellings(provider, path)[1:]:
+    """The schema with this path that others created under another spelling than ours, or None.
+
+    Where nothing carries markers, also under ours: a creation whose answer is lost must have begun with a free name.
+    """
+    for levels in spellings(provider, path)[int(provider.schemas.carries_markers) :]:
         try:
             return load_schema(actor, catalog, provider, levels)
         except NotFound:

@@ -13,7 +13,7 @@ from catalogs.stores import store_for
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from outside import mirror, nesting
-from outside.intents import Name, step
+from outside.intents import ADOPTED, Name, step
 from outside.reads import current
 from outside.write_helpers import names_on, require_no_link
 from providers.base import Provider
@@ -59,11 +59,17 @@ def schema_for_new(actor: Actor, home: Located, provider: Provider) -> tuple[Rem
 
 
 def making(place: Remote | None, home: Located, marker: int) -> tuple[list[dict[str, Any]], list[Name]]:
-    """The call that creates a schema there, and its name to reserve, so that it appears only when published."""
+    """The call that creates a schema there, and its name to reserve, so that it appears only when published.
+
+    Where nothing carries markers, a place that is there already is adopted before any call: nobody could tell later.
+    """
     if place is None:
         return [], []
     arguments = {"schema": mirror.provider_levels(place), "definition": place.definition, "marker": str(marker)}
-    return [step("create_schema", may_adopt=True, **arguments)], names_on(home)[-1:]
+    call = step("create_schema", may_adopt=True, **arguments)
+    if place.version and not provider_at(home).schemas.carries_markers:
+        call |= {"status": ADOPTED, "result": place.as_json()}
+    return [call], names_on(home)[-1:]
 
 
 def publish_place(intent: Intent, home: Located) -> None:

@@ -10,9 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 from catalogs import vault
-from catalogs.models import Intent
+from catalogs.models import LEVELS, Intent, Mirror
 from metalake import leases
 from metalake.errors import AlreadyExists, MetalakeError, NotFound, OutcomeUnknown, ProviderUnavailable
+from metalake.kinds import Kind, Slot
 from providers import outcomes, remote
 from providers.base import Provider
 from providers.outcomes import Outcome, OutcomeUnknowable
@@ -29,8 +30,15 @@ BEGUN = (DOING, UNKNOWN, DONE)
 
 def step(verb: str, *, may_adopt: bool = False, **arguments: Any) -> dict[str, Any]:
     """One remote call of an intent; with `may_adopt`, an existing object is adopted instead of created."""
-    progress = {"status": PLANNED, "result": None, "late": False}  # late: it may arrive after it was undone
-    return {"verb": verb, "arguments": arguments, "may_adopt": may_adopt} | progress
+    return {
+        "verb": verb,
+        "arguments": arguments,
+        "may_adopt": may_adopt,
+        "status": PLANNED,
+        "result": None,
+        "answered": False,  # whether the result is the call's own answer, not what was read back
+        "late": False,  # whether it may arrive after it was undone
+    }
 
 
 class OutcomePending(Exception):
@@ -79,6 +87,7 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
     point(f"before {number}")
     try:
         outcome, call["result"] = Outcome.DONE, remote.run(provider, call["verb"], call["arguments"])
+        call["answered"] = True
     except OutcomeUnknown as lost:
         mark(intent, number, UNKNOWN)
         outcome, call["result"] = _read_back(provider, intent, number)
@@ -89,9 +98,13 @@ def _apply(provider: Provider, intent: Intent, number: int) -> None:
     except MetalakeError as refusal:
         outcome = Outcome.NOT_DONE
         verb = VERBS[call["verb"]]
-        # The first of two tries may have succeeded; without markers nothing is sent twice, and a refusal is believed.
-        if isinstance(refusal, verb.refusals) and provider.store(verb.store).carries_markers:
-            outcome, call["result"] = _look_after_refusal(provider, call, intent)
+        if isinstance(refusal, verb.refusals):
+            # The first of two tries may have been made; without markers nothing is sent twice, so it is believed.
+            if provider.store(verb.store).carries_markers:
+                outcome, call["result"] = _look_after_refusal(provider, call, intent)
+            elif call["may_adopt"]:
+                place = {"schema": call["arguments"]["schema"]}
+                outcome, call["result"] = Outcome.OTHERS, remote.run(provider, "load_schema", place)
         if outcome is Outcome.NOT_DONE or (outcome is Outcome.OTHERS and not call["may_adopt"]):
             call["result"] = None
             mark(intent, number, PLANNED)  # the call certainly did nothing
@@ -158,11 +171,15 @@ def _drop_again(provider: Provider, intent: Intent, number: int) -> None:
 
 
 def _recognise(provider: Provider, intent: Intent, number: int) -> None:
-    """After a crash, read back whether a call took effect. Raises ProviderUnavailable if not; it is not repeated."""
-    outcome, there = _look(provider, intent.steps[number], intent)
+    """After a crash, read back whether a call was made, and raise if it was not; it is not made a second time."""
+    call = intent.steps[number]
+    if call["status"] == PLANNED:  # so nothing was sent, and what is there now is another's
+        outcome, there = Outcome.NOT_DONE, None
+    else:
+        outcome, there = _look(provider, call, intent)
     if outcome is not Outcome.DONE:
         raise ProviderUnavailable(f"{provider.label} was not reached before the server stopped; try again.")
-    intent.steps[number]["result"] = there
+    call["result"] = there
     mark(intent, number, DONE)
     point(f"recognised {number}")
 
@@ -187,11 +204,25 @@ def take_back(intent: Intent) -> None:
         try:
             is_gone = outcomes.undo(provider_of(intent), call, str(intent.pk))
         except OutcomeUnknowable as never:
-            raise Undecidable(str(never)) from never
+            if intent.ended_at is None or not _is_known(intent, call):
+                raise Undecidable(str(never)) from never
+            is_gone = True  # its names were freed when the write ended: what has a row by now is no residue of it
         except MetalakeError as failure:
             raise OutcomePending(failure.message) from failure
         point(f"undone {number}")
         mark(intent, number, UNDONE if is_gone else LEFT)
+
+
+def _is_known(intent: Intent, call: dict[str, Any]) -> bool:
+    """Whether the object that a call was to make has a row: another write made it, or a look into the system met it."""
+    arguments = call["arguments"]
+    known = Mirror.objects.filter(in_catalog_id=intent.in_catalog_id)
+    schemas = known.filter(wire_name=LEVELS.join(arguments["schema"]), securable__kind=Kind.SCHEMA)
+    kind = call["verb"].removeprefix("create_")
+    if kind == Kind.SCHEMA:
+        return schemas.exists()
+    leaves = known.filter(securable__parent_id__in=schemas.values("pk"), securable__slot=Slot.TABULAR)
+    return leaves.filter(wire_name=arguments[kind]).exists()
 
 
 def may_still_arrive(intent: Intent) -> bool:
@@ -201,7 +232,7 @@ def may_still_arrive(intent: Intent) -> bool:
 
 
 def is_begun(intent: Intent) -> bool:
-    return any(call["status"] != PLANNED for call in intent.steps)
+    return any(call["status"] not in (PLANNED, ADOPTED) for call in intent.steps)
 
 
 def provider_of(intent: Intent) -> Provider:

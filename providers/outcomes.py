@@ -59,8 +59,8 @@ def undo(provider: Provider, step: dict[str, Any], marker: str) -> bool:
 
 
 def _is_certainly_ours(store: RemoteStore, step: dict[str, Any], there: dict[str, Any]) -> bool:
-    """Whether an object may be dropped: it carries our marker, or is the very one that the call answered."""
-    return store.carries_markers or step["result"] == there
+    """Whether an object may be dropped: it carries our marker, or is as the call itself answered it."""
+    return store.carries_markers or (step.get("answered", False) and step["result"] == there)
 
 
 def _dropped(provider: Provider, step: dict[str, Any], there: dict[str, Any]) -> bool:
