@@ -29,7 +29,7 @@ from providers.remote_objects import Remote
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 PAGE = 10_000  # tables
 SQL_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-LOST = frozenset({2003, 2006, 2013, 2014, 2027, 2055})
+LOST = frozenset({1053, 1927, 2003, 2006, 2013, 2014, 2027, 2055})
 NO_TLS = 2026  # the server has none
 VIEWS = ("VIEW", "SYSTEM VIEW")
 SHOWN = "t.table_type NOT IN ('SEQUENCE', 'TEMPORARY')"

@@ -172,7 +172,7 @@ class PostgreSQL(Dialect):
         try:
             session.commit()
         except Exception as failure:
-            if getattr(failure, "sqlstate", None):  # the server answered: it rolled back
+            if (getattr(failure, "sqlstate", None) or "08")[:2] not in ("08", "57"):  # the server rolled back
                 raise
             self._require_committed(login, str(transaction))
 
