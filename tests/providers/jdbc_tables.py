@@ -16,11 +16,11 @@ from providers.jdbc.catalog import JdbcCatalog
 from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
 from providers.remote_objects import Remote
 from tests.mariadb import MariaDB
-from tests.names import own_name
 from tests.postgres import PostgresServer
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 SHOP = "rental"
+NOW = {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,17 @@ def mariadb_database(mariadb: MariaDB) -> Iterator[Database]:
 
 
 def _in_mariadb(server: MariaDB, statements: Sequence[str]) -> Iterator[Database]:
-    name = own_name("flights")
-    server.execute(f"CREATE DATABASE {name}", f"USE {name}", *filter(str.strip, statements))
-    yield Database(
-        MySQLProvider(1, server.properties()), name, lambda *statements: server.execute(f"USE {name}", *statements)
-    )
-    server.execute(f"DROP DATABASE {name}")
+    name = server.create_database()
+    with server.connect(database=name) as connection, connection.cursor() as cursor:
+
+        def execute(*statements: str) -> list[Any]:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall()) if statements else []
+
+        execute(*filter(str.strip, statements))
+        yield Database(MySQLProvider(1, server.properties()), name, execute)
+        execute(f"DROP DATABASE {name}")
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
