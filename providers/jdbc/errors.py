@@ -45,7 +45,7 @@ class About:
 
 def error_of(failure: Failure, about: About, where: str, words: str) -> MetalakeError:
     """`where` is the host and port, `words` the database's own."""
-    what, said = f"{about.kind.capitalize()} {about.name}", " ".join(words.split())[:300].rstrip(".")
+    what, reason = f"{about.kind.capitalize()} {about.name}", " ".join(words.split())[:300].rstrip(".")
     match failure:
         case Failure.EXISTS:
             return AlreadyExists(f"{what} already exists.", kind=about.kind)
@@ -53,21 +53,21 @@ def error_of(failure: Failure, about: About, where: str, words: str) -> Metalake
             return NotFound(f"{what} does not exist.", kind=about.kind)
         case Failure.DEPENDS:
             error = NotEmpty if about.kind is Kind.SCHEMA else Conflict
-            return error(f"{what} is still used in the database: {said}.", kind=about.kind)
+            return error(f"{what} is still used in the database: {reason}.", kind=about.kind)
         case Failure.DENIED:
             return ProviderUnavailable(
-                f"The catalog's account may not do that: {said}.", kind=about.kind, retryable=False
+                f"The catalog's account may not do that: {reason}.", kind=about.kind, retryable=False
             )
         case Failure.SLOW:
             return ProviderTimeout(f"{where} took too long, and ended the statement.", kind=Kind.CATALOG)
         case Failure.LOCKED:
             return ProviderBusy(f"{what} is locked by others in the database.", kind=about.kind)
         case Failure.BUSY:
-            return ProviderBusy(f"{where} is busy: {said}.", kind=Kind.CATALOG)
+            return ProviderBusy(f"{where} is busy: {reason}.", kind=Kind.CATALOG)
         case Failure.LOGIN:
             return ProviderUnavailable(f"{where} refused the login.", kind=Kind.CATALOG, retryable=False)
         case Failure.REFUSED:
-            return Invalid(f"The database refused it: {said}.", kind=about.kind)
+            return Invalid(f"The database refused it: {reason}.", kind=about.kind)
         case Failure.NO_TLS:
             message = f"{where} does not speak the TLS that the URL asks for, or its certificate is not valid."
             return ProviderUnavailable(message, kind=Kind.CATALOG, retryable=False)

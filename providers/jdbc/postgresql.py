@@ -206,9 +206,9 @@ class PostgreSQL(Dialect):
         state = getattr(failure, "sqlstate", None) or ""
         words = str(getattr(getattr(failure, "diag", None), "message_primary", None) or "")
         if not state:  # it did not come as far as a statement
-            said = str(failure)
-            login = any(word in said for word in ("authentication", "does not exist", "pg_hba", "no password"))
-            is_tls = "SSL" in said or "certificate" in said
+            text = str(failure)
+            login = any(word in text for word in ("authentication", "does not exist", "pg_hba", "no password"))
+            is_tls = "SSL" in text or "certificate" in text
             return error_of(_WORDS[login, is_tls], about, where, "")
         return error_of(STATES.get(state) or STATES.get(state[:2], Failure.SILENT), about, where, words)
 
