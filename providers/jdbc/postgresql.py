@@ -26,6 +26,7 @@ from providers.network.endpoints import CONNECT_SECONDS, resolve
 from providers.remote_objects import Remote
 
 OLDEST = 130_000  # the first with pg_current_xact_id and pg_xact_status of it
+DENIED = "42501"
 PAGE_COLUMNS = 250_000  # of the tables of one page
 SSL_MODES = {Tls.OFF: "disable", Tls.PREFER: "prefer", Tls.REQUIRE: "require", Tls.VERIFY: "verify-full"}
 NO_SYSTEM = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
@@ -52,10 +53,11 @@ WITH numbered AS (
     AND c.relname COLLATE "C" > %s AND (NOT %s OR c.relkind IN ('v', 'm'))
 ), c AS (SELECT * FROM numbered WHERE so_far - relnatts < {PAGE_COLUMNS})
 """  # noqa: S608
+INVOKER = "coalesce(lower(array_to_string(c.reloptions, ',')) ~ 'security_invoker=(true|on|1|yes)', false)"
 RELATIONS = f"""{_AMONG}
 SELECT c.relname, c.relkind::text, c.oid::text, obj_description(c.oid, 'pg_class'),
     CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
-    coalesce(lower(array_to_string(c.reloptions, ',')) ~ 'security_invoker=(true|on|1|yes)', false),
+    {INVOKER},
     CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
     CASE WHEN c.relispartition THEN (SELECT p.relnamespace::regnamespace || '.' || quote_ident(p.relname)
         FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid) END,
@@ -81,12 +83,12 @@ FROM c JOIN pg_index x ON x.indrelid = c.oid AND x.indisunique AND x.indisvalid 
     AND x.indexprs IS NULL
 JOIN pg_class k ON k.oid = x.indexrelid ORDER BY c.relname COLLATE "C", NOT x.indisprimary, k.relname COLLATE "C"
 """  # noqa: S608
-VIEW = """
-SELECT c.relkind::text, pg_get_viewdef(c.oid), current_setting('server_version'),
+VIEW = f"""
+SELECT c.relkind::text, pg_get_viewdef(c.oid), c.relkind = 'v' AND NOT {INVOKER}, current_setting('server_version'),
     has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('v', 'm')
-"""
+"""  # noqa: S608
 
 FOREIGN = """
 SELECT 1 FROM information_schema.foreign_tables WHERE foreign_table_schema = %s AND foreign_table_name = %s
@@ -244,29 +246,31 @@ class PostgreSQL(Dialect):
         rows = session.rows(VIEW, [schema, view])
         if not rows or not rows[0][-1]:
             return None
-        sort, sql, version, _ = rows[0]
+        sort, sql, is_definers, version, _ = rows[0]
         query = f"SELECT * FROM {self.ddl.name(schema, view)}" if sort == "v" else sql  # noqa: S608 (a quoted name)
         try:
             session.rows(f"EXPLAIN {query}")
         except Exception as failure:
-            problem = _problem(getattr(failure, "sqlstate", None) or "", is_filled=sort == "m")
+            state = getattr(failure, "sqlstate", None) or ""
+            if state == DENIED and not is_definers:
+                return None  # what the query reads takes rights of our own account
+            problem = _problem(state)
             if problem is None:
                 raise
-            return {"engine": f"PostgreSQL {version}", "problems": [problem] if problem else []}
+            return {"engine": f"PostgreSQL {version}", "problems": [problem]}
         return {"engine": f"PostgreSQL {version}", "problems": []}
 
     def require_empty(self, session: Session, schema: str) -> None:
         """PostgreSQL itself refuses to drop a schema that contains anything."""
 
 
-def _problem(state: str, *, is_filled: bool) -> str | None:
+def _problem(state: str) -> str | None:
     """Why a view cannot be planned, by the error's class: the error itself may name what its reader may not see.
 
-    None for an error that is not the view's. A materialized view is filled with its owner's rights, which ours do not
-    tell.
+    None for an error that is not the view's.
     """
-    if state == "42501":
-        return "" if is_filled else "Its owner may not read, or not use, something that it reads."
+    if state == DENIED:
+        return "Its owner may not read, or not use, something that it reads."
     if STATES.get(state) is Failure.MISSING or state in ("42703", "42704", "42883"):
         return "Something that it reads does not exist any more."
     if state[:2] in ("0A", "22", "42", "54", "P0", "XX"):
