@@ -239,6 +239,14 @@ def test_broken_views_do_not_harm_their_neighbours(maria: Database, half: Databa
         assert [database.problems(name) for name in ("broken", "lost_column", "late")] == [[problem], [problem], []]
     shown = text(sign_in("admin"), f"/objects/{view_id('my', 'broken')}/dialects?check=all")
     assert "cannot run it" in shown and problem in shown
+    maria.run(
+        f"GRANT SELECT ON late TO {half.provider.login.user}@'%'",
+        f"REVOKE SELECT ON {maria.schema}.* FROM {half.provider.login.user}@'%'",
+        "CREATE SQL SECURITY INVOKER VIEW invoked AS SELECT id FROM orders",
+        f"GRANT SELECT ON invoked TO {half.provider.login.user}@'%'",
+    )
+    assert half.provider.call("check_view", {"schema": [maria.schema], "view": "invoked"}) is None
+    assert half.problems("late") == []
     maria.run("CREATE TABLE gone (id int)")
     assert maria.problems("broken") == [] and maria.problems("lost_column") == [problem]
     assert columns(maria.view("broken")) == [("id", "integer")]
@@ -273,12 +281,15 @@ def test_the_rights_of_accounts_are_no_problem_of_a_view(
             f"GRANT USAGE, CREATE ON SCHEMA {{s}} TO {maker}; GRANT USAGE ON SCHEMA {{s}} TO {reader}",
             f"GRANT SELECT ON {{s}}.orders TO {maker}; SET ROLE {maker}",
             f"CREATE VIEW {{s}}.theirs AS SELECT id FROM {{s}}.orders; GRANT SELECT ON {{s}}.theirs TO {reader}",
+            "CREATE VIEW {s}.ours WITH (security_invoker) AS SELECT id FROM {s}.orders",
+            f"GRANT SELECT ON {{s}}.ours TO {reader}",
             f"RESET ROLE; REVOKE ALL ON {{s}}.orders FROM {maker}",
         )
         own = postgres_properties(postgres_url) | {"jdbc-user": reader}
         few = Database(pg.caller, "few", "shop", pg.run, register(pg.caller, "few", "jdbc-postgresql", own))
         assert columns(few.view("late")) == columns(pg.view("late"))
-        assert few.provider.call("check_view", {"schema": ["shop"], "view": "late"}) is None
+        for name in ("late", "ours"):
+            assert few.provider.call("check_view", {"schema": ["shop"], "view": name}) is None
         assert few.problems("theirs") == ["Its owner may not read, or not use, something that it reads."]
     finally:
         pg.run(f"DROP OWNED BY {maker}, {reader}", f"DROP ROLE {maker}", f"DROP ROLE {reader}")
