@@ -102,6 +102,7 @@ def running_spark(
     hms: HiveMetastore | None = None,
     *,
     iceberg: str = "",
+    more_jars: Sequence[Path] = (),
     warehouses: Sequence[Path] = (),
     packages: Path | None = None,
     extensions: Sequence[str] = (),
@@ -121,7 +122,7 @@ def running_spark(
             "spark.sql.warehouse.dir": hms.warehouse.as_uri(),
         }
     if iceberg:
-        settings["spark.jars"] = ",".join(map(str, jars(iceberg)))
+        settings["spark.jars"] = ",".join(map(str, [*jars(iceberg), *more_jars]))
         of_iceberg = f"{ICEBERG}.extensions.IcebergSparkSessionExtensions"
         settings["spark.sql.extensions"] = ",".join([*extensions, of_iceberg])
     program = Path(__file__).with_name("spark_program.py")
@@ -180,15 +181,17 @@ def spark_process(
 
 @pytest.fixture(scope="session")
 def iceberg_spark(hms: HiveMetastore, metastores: Path) -> Iterator[Spark]:
-    """Spark on `hms` with Iceberg's runtime, which may also write into the warehouse of `old_hms`: keep to databases
-    of your own.
+    """Spark on `hms` with Iceberg's runtime and the drivers of databases, which may also write into the warehouse of
+    `old_hms`: keep to databases of your own.
 
     Name the catalogs by sql(..., settings=iceberg_catalog(...)).
     """
     needs_spark()
     needs_jars("iceberg-spark")
+    needs_jars("jdbc-drivers")
     warehouses = [metastores / f"hms-{version}" / "warehouse" for version in (NEW, OLD)]
-    with running_spark(hms, iceberg="iceberg-spark", warehouses=warehouses) as session:
+    drivers = jars("jdbc-drivers")
+    with running_spark(hms, iceberg="iceberg-spark", more_jars=drivers, warehouses=warehouses) as session:
         yield session
 
 

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.databases import MYSQL, OWN_RIGHTS, PASSWORD, POSTGRESQL, Tls, database_of
 from metalake_client.engines.formats import require_iceberg
 from metalake_client.engines.quoting import double_quoted, text
-from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered
+from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered, variable_of
 from metalake_client.engines.storage import Kind, Storage, storage_of
 
 FILE = "metalake.sql"
@@ -32,11 +33,16 @@ def render(url: str, metalake: str, catalogs: Iterable[EngineCatalog]) -> Render
     providers = {name: partial(way, uri) for name, way in PROVIDERS.items()}
     parts = rendered.parts_of("DuckDB", catalogs, providers, fold=folded)
     secret, token = f"metalake {metalake}", from_environment(TOKEN)
-    statements = [f"{verb} {each};" for each in EXTENSIONS for verb in ("INSTALL", "LOAD")]
+    databases = {name: None for part in parts.parts for each in part.settings.values() if (name := each.get("TYPE"))}
+    statements = [f"{verb} {each};" for each in (*EXTENSIONS, *databases) for verb in ("INSTALL", "LOAD")]
     statements.append(f"CREATE OR REPLACE SECRET {double_quoted(secret)} (TYPE iceberg, TOKEN {token});")
     for part in parts.parts:
-        statements += _s3_secrets(part.catalog, storage_of(part.catalog))
-        statements += [_attach(part.catalog, options["ENDPOINT"], secret) for options in part.settings.values()]
+        for options in part.settings.values():
+            if "TYPE" in options:
+                statements += _attach_database(part.catalog, options)
+            else:
+                statements += _s3_secrets(part.catalog, storage_of(part.catalog))
+                statements.append(_attach(part.catalog, options["ENDPOINT"], secret))
     lines = [f"-- {rendered.mark_with(mark)}", *parts.in_sql(), *statements, ""]
     return Rendered(mark, {FILE: "\n".join(lines)}, parts.notes, parts.refused)
 
@@ -59,7 +65,32 @@ def _iceberg_alone(uri: str, catalog: EngineCatalog) -> Part:
     return _attached(uri, catalog, OURS, ONLY)
 
 
-PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "hive": _iceberg_alone, "glue": _iceberg_alone}
+def _database(uri: str, catalog: EngineCatalog) -> Part:
+    """DuckDB's extensions for PostgreSQL and MySQL; that for MySQL sees all databases of the server."""
+    _require_free(catalog)
+    database, variable = database_of(catalog), variable_of(catalog, PASSWORD)
+    login = {"HOST": text(database.host.strip("[]")), "PORT": str(database.port), "USER": text(database.user)}
+    login["PASSWORD"] = from_environment(variable)
+    options = {"TYPE": "mysql", "ATTACH": ""}
+    if database.driver is POSTGRESQL:
+        login["DATABASE"] = text(database.name)
+        mode = POSTGRESQL.tls.get(database.tls)
+        root = " sslrootcert=system" if database.tls is Tls.VERIFY else ""
+        options = {"TYPE": "postgres", "ATTACH": f"sslmode={mode}{root}" if mode else ""}
+    elif mode := MYSQL.tls.get(database.tls):
+        login["SSL_MODE"] = text(mode.lower())
+    options["SECRET"] = ", ".join(f"{name} {value}" for name, value in login.items())
+    notes = (OWN_RIGHTS.format("DuckDB"), *rendered.needs([variable]))
+    return Part(catalog=catalog, settings={catalog.name: options}, notes=notes)
+
+
+PROVIDERS: Mapping[str, Way] = {
+    "lakehouse-iceberg": _iceberg,
+    "hive": _iceberg_alone,
+    "glue": _iceberg_alone,
+    "jdbc-postgresql": _database,
+    "jdbc-mysql": _database,
+}
 
 
 # -- Their parts
@@ -67,11 +98,23 @@ PROVIDERS: Mapping[str, Way] = {"lakehouse-iceberg": _iceberg, "hive": _iceberg_
 
 def _attached(uri: str, catalog: EngineCatalog, *notes: str) -> Part:
     """A catalog under its own name, on Metalake's Iceberg wire."""
-    if folded(catalog.name) in RESERVED:
-        raise Refusal(f"Catalog {catalog.name} cannot be in DuckDB, which keeps this name for a database of its own.")
+    _require_free(catalog)
     storage = storage_of(catalog)
     sentences = [*notes, *_storage_notes(storage), *rendered.needs(_keys(storage).values())]
     return Part(catalog=catalog, settings={catalog.name: {"ENDPOINT": uri}}, notes=tuple(sentences))
+
+
+def _require_free(catalog: EngineCatalog) -> None:
+    if folded(catalog.name) in RESERVED:
+        raise Refusal(f"Catalog {catalog.name} cannot be in DuckDB, which keeps this name for a database of its own.")
+
+
+def _attach_database(catalog: EngineCatalog, options: Mapping[str, str]) -> list[str]:
+    kind, secret = options["TYPE"], double_quoted(f"metalake {catalog.name} database")
+    return [
+        f"CREATE OR REPLACE SECRET {secret} (TYPE {kind}, {options['SECRET']});",
+        f"ATTACH {text(options['ATTACH'])} AS {double_quoted(catalog.name)} (TYPE {kind}, SECRET {secret});",
+    ]
 
 
 def _attach(catalog: EngineCatalog, uri: str, secret: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.databases import MARIADB, OWN_RIGHTS, PASSWORD, database_of
 from metalake_client.engines.rendered import Refusal, value_of
 from metalake_client.engines.spark_pairs import KYUUBIS_NEWEST, Pair, pair_for
 from metalake_client.engines.spark_storage import PROPERTIES, Storage, storage_of
@@ -18,6 +19,7 @@ from metalake_client.failures import Exit, Failure
 
 ICEBERG = "org.apache.iceberg.spark"
 METASTORE = "spark.hadoop.hive.metastore.uris"
+JDBC = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
 MIXED = "io.metalake.spark.MixedCatalog"
 REDACTED = "(?i)secret|passw|token|credential|(access|account|private).?key|authorization"
 """Spark shows no value of a setting whose name has one of these, in SET, plans, its log, its pages and its events."""
@@ -176,9 +178,12 @@ def _spark_catalog(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
         why = f"it is not there, since Spark has no support for its provider ({what})."
     elif replaced := _replaced(catalog):
         why = f"it is not there. {replaced}"
-    if why or made is None:
-        return SparkCatalog(name=catalog.name, notes=(why,))
-    return made(catalog, asked)
+    try:
+        if not why and made is not None:
+            return made(catalog, asked)
+    except Refusal as refused:
+        why = f"it is not there. {refused}"
+    return SparkCatalog(name=catalog.name, notes=(why,))
 
 
 def _replaced(catalog: EngineCatalog) -> str:
@@ -266,10 +271,38 @@ def _glue(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
 GLUE_KEYS = "Iceberg asks Glue with the keys of AWS's default chain (AWS_ACCESS_KEY_ID, a profile, the machine's role)."
 GLUE_HIVE = "Spark reads Glue's tables that are not Iceberg's with a client of Glue that Amazon has in its EMR alone"
 
+
+def _database(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
+    """Spark's own catalog of a database; that of MySQL sees all databases of the server."""
+    database, brought = database_of(catalog), asked.secrets.get(catalog.name, {})
+    if strange := sorted(brought.keys() - {PASSWORD}):
+        raise Failure(f"secrets of {catalog.name}: Spark has no use for {strange[0]}.", Exit.USAGE)
+    driver = database.driver
+    scheme = "mysql" if driver is MARIADB else ""  # by which Spark knows how MariaDB's SQL differs
+    url = database.url(scheme, "/", driver.for_spark)
+    properties = {"url": url, "driver": driver.java_class, "user": database.user}
+    password = {"password": brought[PASSWORD]} if brought else {}
+    bring = (
+        f"the server gives no secrets away: secrets={{{catalog.name!r}: {{{PASSWORD!r}: ...}}}} brings the password; "
+        "without it the database refuses."
+    )
+    return SparkCatalog(
+        name=catalog.name,
+        way=f"{driver.scheme} at {database.host}:{database.port}, by JDBC",
+        rights=OWN_RIGHTS.format("Spark"),
+        settings=_named(catalog.name, JDBC, properties | password),
+        packages=(driver.package,),
+        missing=() if brought else (PASSWORD,),
+        notes=() if brought else (bring,),
+    )
+
+
 PROVIDERS: dict[str, Callable[[EngineCatalog, Asked], SparkCatalog]] = {
     "lakehouse-iceberg": _through_rest,
     "hive": _hive,
     "glue": _glue,
+    "jdbc-postgresql": _database,
+    "jdbc-mysql": _database,
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog
+from metalake_client.engines.databases import DRIVERS, PASSWORD
 from metalake_client.engines.rendered import Rendered, variable_of
 from metalake_client.engines.spark import spark_settings
 from metalake_client.engines.spark_storage import PROPERTIES
@@ -23,7 +24,7 @@ def render(
     version: str = DEFAULT_VERSION,
     hive_catalog: str | None = None,
 ) -> Rendered:
-    """One file; what the server masks is a reference to the environment, which Iceberg resolves.
+    """One file; what the server masks is a reference to the environment, which Iceberg resolves, or Spark itself.
 
     Raises Failure for a Spark that cannot work, and where `hive_catalog` is no Hive catalog among these.
     """
@@ -38,14 +39,18 @@ def render(
         *(f"{_key(key)} {_escaped(value)}" for key, value in settings.items()),
         "",
     ]
-    needed = {value.removeprefix("env:") for name in secrets.keys() - absent.keys() for value in secrets[name].values()}
+    needed = {variable_of(each, key) for each in shown if each.name not in absent for key in secrets[each.name]}
     rights = [f"{each.name}: {each.rights}" for each in config.catalogs if each.settings]
     notes = [note for note in config.notes if note not in absent.values()]
     return Rendered(mark, {FILE: "\n".join(lines)}, (*rights, *notes, *rendered.needs(needed)), absent)
 
 
 def _references(catalog: EngineCatalog) -> dict[str, str]:
-    return {key: f"env:{variable_of(catalog, key)}" for key in catalog.masked if key in PROPERTIES}
+    """What Iceberg's catalogs resolve; Spark resolves the password of a database, whose driver would not."""
+    references = {key: f"env:{variable_of(catalog, key)}" for key in catalog.masked if key in PROPERTIES}
+    if catalog.provider in DRIVERS and PASSWORD in catalog.masked:
+        references[PASSWORD] = f"${{env:{variable_of(catalog, PASSWORD)}}}"
+    return references
 
 
 def _key(key: str) -> str:

@@ -1,6 +1,7 @@
 """The catalogs of a metalake as Trino's catalog files, etc/catalog/*.properties (docs/engines/trino.md).
 
-Keys are those of Trino's documentation: connectors Iceberg, Hive and Lakehouse, "Metastores", "Object storage".
+Keys are those of Trino's documentation: connectors Iceberg, Hive, Lakehouse, PostgreSQL, MySQL and MariaDB,
+"Metastores", "Object storage".
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import partial
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
+from metalake_client.engines.databases import OWN_RIGHTS, PASSWORD, database_of
 from metalake_client.engines.formats import shown_formats
 from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered, Settings, is_masked, value_of, variable_of
 from metalake_client.engines.storage import Kind, Storage, storage_of
@@ -138,10 +140,25 @@ def _without_hive(catalog: EngineCatalog, iceberg: Mapping[str, Settings]) -> Pa
     return Part(catalog=catalog, settings=iceberg, notes=(f"its Hive tables are left out: {why}; {there}.",))
 
 
+def _database(catalog: EngineCatalog, asked: Asked) -> Part:
+    """The connector of the database's driver, which sees all databases of a MySQL server."""
+    database, variable = database_of(catalog), variable_of(catalog, PASSWORD)
+    settings = {
+        "connector.name": database.driver.scheme,
+        "connection-url": database.url(),
+        "connection-user": database.user,
+        "connection-password": from_environment(variable),
+    }
+    notes = (OWN_RIGHTS.format("Trino"), *rendered.needs([variable]))
+    return Part(catalog=catalog, settings={name_of(catalog.name): settings}, notes=notes)
+
+
 PROVIDERS: Mapping[str, Callable[[EngineCatalog, Asked], Part]] = {
     "lakehouse-iceberg": _iceberg,
     "glue": _glue,
     "hive": _hive,
+    "jdbc-postgresql": _database,
+    "jdbc-mysql": _database,
 }
 
 

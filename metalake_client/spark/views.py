@@ -14,7 +14,7 @@ from typing import Any
 from metalake_client.engines.names import Levels, levels_of
 from metalake_client.engines.quoting import backquoted
 from metalake_client.engines.schemas import separator_of
-from metalake_client.engines.spark import SparkCatalog
+from metalake_client.engines.spark import JDBC, SparkCatalog
 from metalake_client.failures import Exit, Failure
 from metalake_client.rest import Client, Json
 from metalake_client.spark.errors import is_sparks_error
@@ -48,6 +48,8 @@ class Views:
         there = next((each for each in self.catalogs if each.name == catalog and each.settings), None)
         if there is None:
             return ""
+        if there.settings[f"spark.sql.catalog.{catalog}"] == JDBC:
+            return backquoted(catalog, schema, view["name"])
         levels = self._levels(schema)
         if view["format"] == "iceberg":
             is_sparks = any(each["dialect"].lower() == "spark" for each in view["representations"])

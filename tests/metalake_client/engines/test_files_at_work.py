@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,12 +17,21 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.iceberg_rest.test_duckdb import EXTENSIONS, extension
+from tests.jars import JarsMissing
+from tests.mariadb import PASSWORD, MariaDB
 from tests.metalake_client.gcli import Gcli
 from tests.names import own_name
+from tests.packages import installed
 
 pytestmark = pytest.mark.slow
 
 QUOTED = "my-lake=2"
+
+# Its extensions of databases, which nothing else here needs.
+DATABASES = {
+    "duckdb-extension-mysql-scanner==1.5.5": "91ea3d182de797113133c132bf267ba6c22dc716a2018cb6753470303baefbe8",
+    "duckdb-extension-postgres-scanner==1.5.5": "fea9413d1b5bded7ead650aff91b3d7578c5149d832f666100b362f64404bf18",
+}
 
 Run = Callable[..., duckdb.DuckDBPyConnection]
 
@@ -39,13 +49,19 @@ def token_of(gcli: Gcli, *more: str) -> str:
 
 
 @pytest.fixture
-def duck(lakes: Gcli, tmp_path: Path) -> Iterator[Run]:
-    """DuckDB that ran the file, for the user of a token; pip's extensions are where DuckDB installs its own."""
-    home, folder, ran = tmp_path / "home", tmp_path / "duckdb", []
-    place = home / f"v{duckdb.__version__}" / str(duckdb.sql("PRAGMA platform").fetchall()[0][0])
+def extensions(tmp_path: Path) -> Path:
+    """Pip's extensions where DuckDB installs its own: the place of the files of one version and platform."""
+    place = tmp_path / "home" / f"v{duckdb.__version__}" / str(duckdb.sql("PRAGMA platform").fetchall()[0][0])
     place.mkdir(parents=True)
     for name in EXTENSIONS:
         (place / f"{name}.duckdb_extension").symlink_to(extension(name))
+    return place
+
+
+@pytest.fixture
+def duck(lakes: Gcli, tmp_path: Path, extensions: Path) -> Iterator[Run]:
+    """DuckDB that ran the file, for the user of a token."""
+    home, folder, ran = extensions.parent.parent, tmp_path / "duckdb", []
 
     def run(token: str, **known: str) -> duckdb.DuckDBPyConnection:
         lakes.ok("engine", "config", "duckdb", "--folder", str(folder))
@@ -119,6 +135,43 @@ def test_duckdb_opens_s3_with_the_keys_of_each_catalog(lakes: Gcli, duck: Run, a
     for catalog in ("my_glue", "zoo"):
         connection.execute(f"CREATE TABLE {catalog}.g.t AS SELECT 1 AS id")
         assert connection.execute(f"SELECT * FROM {catalog}.g.t").fetchall() == [(1,)]
+
+
+def test_duckdb_asks_databases_itself(
+    lakes: Gcli, duck: Run, extensions: Path, postgres_url: str, mariadb: MariaDB
+) -> None:
+    """Both by their own names, and one catalog of a server that it does not know."""
+    try:
+        packages = installed("duckdb-databases-1.5.5", DATABASES)
+    except JarsMissing as missing:
+        pytest.skip(f"needs DuckDB's extensions of databases: {missing}")
+    for file in packages.rglob("*.duckdb_extension"):
+        (extensions / file.name).symlink_to(file)
+    url, schema = f"jdbc:postgresql://{postgres_url.rpartition('@')[2]}?sslmode=prefer", own_name("s")
+    of_postgres = {"jdbc-url": url, "jdbc-user": "postgres", "jdbc-password": "any"}
+    for name, provider, properties in (
+        ("Sales", "jdbc-postgresql", of_postgres),
+        ("my-shop", "jdbc-mysql", mariadb.properties()),
+    ):
+        given = ",".join(f"{key}={value}" for key, value in properties.items())
+        lakes.ok("catalog", "create", name, "--provider", provider, "-p", given)
+        lakes.ok("schema", "create", "--catalog", name, "--schema", schema)
+    try:
+        known = {"METALAKE_SALES_JDBC_PASSWORD": "any", "METALAKE_MY_SHOP_JDBC_PASSWORD": PASSWORD}
+        connection = duck(token_of(lakes), **known)
+        connection.execute(f"CREATE TABLE Sales.{schema}.orders AS SELECT 1::BIGINT AS id, 'Oslo' AS city")
+        connection.execute(
+            f'CREATE TABLE "my-shop".{schema}.stock AS SELECT 1::BIGINT AS id, 2.50::DECIMAL(5,2) AS price'
+        )
+        both = f'SELECT city, price FROM Sales.{schema}.orders JOIN "my-shop".{schema}.stock USING (id)'
+        assert connection.execute(both).fetchall() == [("Oslo", Decimal("2.50"))]
+        stock = lakes.json("table", "details", "--catalog", "my-shop", "--schema", schema, "--table", "stock")
+        assert [(column["name"], column["type"]) for column in stock["columns"]] == [
+            ("id", "long"),
+            ("price", "decimal(5,2)"),
+        ]
+    finally:
+        lakes.ok("catalog", "drop", "my-shop", "--force", "--yes")  # it owns the server
 
 
 READ = """

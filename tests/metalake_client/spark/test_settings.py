@@ -29,6 +29,7 @@ GLUE = EngineCatalog(
         "nested-namespaces": "true",
     },
 )
+DATABASE = EngineCatalog(name="db", provider="jdbc-mysql", properties={"jdbc-url": "jdbc:mysql://h"})
 
 
 def settings(*catalogs: EngineCatalog, spark: str = "4.1.4", **options: Any) -> SparkConfig:
@@ -63,7 +64,8 @@ def test_an_iceberg_catalog_is_reached_through_the_rest_wire() -> None:
 def test_every_provider_of_the_server_is_known_and_another_is_told() -> None:
     from providers.registry import PROVIDERS as OF_THE_SERVER
 
-    assert PROVIDERS.keys() == {"lakehouse-iceberg", "hive", "glue"} <= OF_THE_SERVER.keys()
+    known = {"lakehouse-iceberg", "hive", "glue", "jdbc-postgresql", "jdbc-mysql"}
+    assert PROVIDERS.keys() == known <= OF_THE_SERVER.keys()
     strange = EngineCatalog(name="p", provider="lakehouse-paimon")
     files = EngineCatalog(name="f", provider="hive", type="fileset")
     disabled = EngineCatalog(name="d", provider="hive", is_enabled=False)
@@ -200,13 +202,14 @@ def test_jars_of_another_spark_are_refused_with_one_that_works() -> None:
     ("options", "said"),
     [
         ({"hive_catalog": "lake"}, "hive_catalog names a Hive catalog, and lake is none: those are hive."),
-        ({"direct": ["nowhere"]}, "There is no catalog nowhere that you may use. There are glue, hive, lake."),
+        ({"direct": ["nowhere"]}, "There is no catalog nowhere that you may use. There are db, glue, hive, lake."),
         ({"direct": ["lake"]}, "direct: lake is no Glue catalog"),
         ({"secrets": {"nowhere": {}}}, "There is no catalog nowhere"),
+        ({"secrets": {"db": {"colour": CANARY}}}, "secrets of db: Spark has no use for colour."),
         ({"secrets": {"lake": {"colour": CANARY}}}, "secrets of lake: Spark has no use for colour."),
     ],
 )
 def test_an_option_that_names_nothing_is_one_sentence(options: dict[str, Any], said: str) -> None:
     with pytest.raises(Failure) as refused:
-        settings(LAKE, HIVE, GLUE, **options)
+        settings(LAKE, HIVE, GLUE, DATABASE, **options)
     assert said in str(refused.value) and CANARY not in str(refused.value)
