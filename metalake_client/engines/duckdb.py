@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from metalake_client.engines import rendered
 from metalake_client.engines.catalogs import EngineCatalog, iceberg_uri
-from metalake_client.engines.databases import MYSQL, OWN_RIGHTS, PASSWORD, POSTGRESQL, Tls, database_of
+from metalake_client.engines.databases import OWN_RIGHTS, PASSWORD, POSTGRESQL, database_of
 from metalake_client.engines.formats import require_iceberg
 from metalake_client.engines.quoting import double_quoted, text
 from metalake_client.engines.rendered import TOKEN, Part, Refusal, Rendered, variable_of
@@ -17,6 +17,8 @@ from metalake_client.engines.storage import Kind, Storage, storage_of
 
 FILE = "metalake.sql"
 EXTENSIONS = ("httpfs", "avro", "iceberg")
+POSTGRES_TLS = ("sslmode=disable", "", "sslmode=require", "sslmode=verify-full sslrootcert=system")
+MYSQL_TLS = ("disabled", "", "required", "verify_identity")
 RESERVED = frozenset({"main", "memory", "system", "temp"})
 
 OURS = "Metalake's rights of the token's user hold; DuckDB opens the files with its own access to the storage."
@@ -74,11 +76,9 @@ def _database(uri: str, catalog: EngineCatalog) -> Part:
     options = {"TYPE": "mysql", "ATTACH": ""}
     if database.driver is POSTGRESQL:
         login["DATABASE"] = text(database.name)
-        mode = POSTGRESQL.tls.get(database.tls)
-        root = " sslrootcert=system" if database.tls is Tls.VERIFY else ""
-        options = {"TYPE": "postgres", "ATTACH": f"sslmode={mode}{root}" if mode else ""}
-    elif mode := MYSQL.tls.get(database.tls):
-        login["SSL_MODE"] = text(mode.lower())
+        options = {"TYPE": "postgres", "ATTACH": POSTGRES_TLS[database.tls]}
+    elif mode := MYSQL_TLS[database.tls]:
+        login["SSL_MODE"] = text(mode)
     options["SECRET"] = ", ".join(f"{name} {value}" for name, value in login.items())
     notes = (OWN_RIGHTS.format("DuckDB"), *rendered.needs([variable]))
     return Part(catalog=catalog, settings={catalog.name: options}, notes=notes)

@@ -140,7 +140,6 @@ def test_duckdb_opens_s3_with_the_keys_of_each_catalog(lakes: Gcli, duck: Run, a
 def test_duckdb_asks_databases_itself(
     lakes: Gcli, duck: Run, extensions: Path, postgres_url: str, mariadb: MariaDB
 ) -> None:
-    """Both by their own names, and one catalog of a server that it does not know."""
     try:
         packages = installed("duckdb-databases-1.5.5", DATABASES)
     except JarsMissing as missing:

@@ -29,17 +29,8 @@ said = {{"tells": str(session.metalake), "view": session.metalake.view("db", {sc
 rows = [[row.asDict() for row in session.sql(each.format(**said)).collect()] for each in {statements}]
 print(json.dumps(said | {{"rows": rows}}, default=str))
 """
-TYPES = {
-    "id": "bigint not null",
-    "small": "smallint",
-    "half": "float",
-    "whole": "double",
-    "price": "decimal(10,2)",
-    "word": "varchar(20)",
-    "day": "date",
-    "at": "timestamp_ntz",
-    "ok": "boolean",
-}
+NAMES = ("id", "small", "half", "whole", "price", "word", "day", "at", "ok")
+TYPES = "bigint not null, smallint, float, double, decimal(10|2), varchar(20), date, timestamp_ntz, boolean"
 VALUES = "1, 2, 0.5, 0.25, 12.34, 'Größe', date'2024-01-02', timestamp_ntz'2024-01-02 03:04:05', true"
 SHOWN = ["long", "short", "float", "double", "decimal(10,2)", "varchar(20)", "date", "timestamp", "boolean"]
 OF_MYSQL = {"at": "timestamp(0)", "ok": {"type": "external", "catalogString": "bit(1)"}}  # as Spark spells them there
@@ -97,26 +88,27 @@ def test_spark_and_metalake_see_what_the_other_made(databases: Databases, iceber
     schema, send = own_name("sales"), databases.send
     send("POST", "catalogs/db/schemas", {"name": schema})
     tables = f"catalogs/db/schemas/{schema}/tables"
-    columns: list[dict[str, Any]] = [{"name": name, "type": shown} for name, shown in zip(TYPES, SHOWN, strict=True)]
+    columns: list[dict[str, Any]] = [{"name": name, "type": type_} for name, type_ in zip(NAMES, SHOWN, strict=True)]
     columns[0]["nullable"] = False
     key = {"indexType": "PRIMARY_KEY", "name": "PRIMARY", "fieldNames": [["id"]]}
     send("POST", tables, {"name": "ours", "columns": columns, "indexes": [key]})
     databases.execute(f"CREATE VIEW {schema}.cheap AS SELECT word FROM {schema}.ours WHERE price < 20")
 
     there = f"db.{schema}"
+    of_spark = (f"{name} {type_}".replace("|", ",") for name, type_ in zip(NAMES, TYPES.split(", "), strict=True))
     statements = [
         f"insert into {there}.ours values ({VALUES})",
         f"select * from {there}.ours",
         "select * from {view}",
-        f"create table {there}.theirs ({', '.join(f'{name} {type_}' for name, type_ in TYPES.items())})",
+        f"create table {there}.theirs ({', '.join(of_spark)})",
         f"insert into {there}.theirs select * from {there}.ours",
         f"show tables in {there}",
         "set spark.sql.catalog.db.password",
     ]
     password = databases.properties["jdbc-password"]
-    asked = {"url": databases.server.url, "metalake": databases.metalake, "token": databases.token()}
-    asked |= {"secrets": {"db": {"jdbc-password": password}}}
-    program = PROGRAM.format(asked=asked, schema=schema, statements=statements)
+    secrets = {"db": {"jdbc-password": password}}
+    named = {"url": databases.server.url, "metalake": databases.metalake, "token": databases.token()}
+    program = PROGRAM.format(asked={**named, "secrets": secrets}, schema=schema, statements=statements)
     said = json.loads(iceberg_spark.call("python", program, {}))
 
     _, (ours,), cheap, _, _, listed, shown = said["rows"]
@@ -127,7 +119,7 @@ def test_spark_and_metalake_see_what_the_other_made(databases: Databases, iceber
     assert "by JDBC" in said["tells"] and password not in said["tells"] + json.dumps(shown)
 
     made = send("GET", f"{tables}/theirs")["table"]
-    expected = dict(zip(TYPES, SHOWN, strict=True)) | ({} if scheme == "postgresql" else OF_MYSQL)
+    expected = dict(zip(NAMES, SHOWN, strict=True)) | ({} if scheme == "postgresql" else OF_MYSQL)
     assert {column["name"]: column["type"] for column in made["columns"]} == expected
     assert [column["nullable"] for column in made["columns"]] == [False, *[True] * 8]
     assert databases.execute(f"SELECT word FROM {schema}.theirs") == [("Größe",)]
