@@ -46,11 +46,30 @@ class Login:
     most: int
 
 
+@contextmanager
+def ended_after(seconds: float, descriptor: Callable[[], int]) -> Iterator[None]:
+    """End the connection from outside if the block takes longer; a driver may wait for ever."""
+    watch = threading.Timer(seconds, _end, [descriptor])
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
+def _end(descriptor: Callable[[], int]) -> None:
+    with suppress(Exception):
+        end = socket.socket(fileno=os.dup(descriptor()))
+        with end:
+            end.shutdown(socket.SHUT_RDWR)
+
+
 class Session:
     """An open connection of a driver, for one call at a time. Errors are the driver's own."""
 
     def __init__(self, raw: Any, descriptor: Callable[[], int], where: str) -> None:
-        self.raw, self.where, self.idle_since, self.is_good = raw, where, 0.0, True
+        self.raw, self.where, self.idle_since, self.is_good, self.is_reusable = raw, where, 0.0, True, True
         self.statements = 0
         self._descriptor = descriptor
 
@@ -59,7 +78,7 @@ class Session:
         budget, rows = ResponseBudget(self.where), list[Row]()
         with self._in_time():
             for row in self._stream(statement, parameters):
-                budget.add(100 + sum(len(value) for value in row if isinstance(value, str)))
+                budget.add(100 + sum(len(value) for value in row if isinstance(value, str | bytes)))
                 rows.append(tuple(row))
         return rows
 
@@ -72,7 +91,8 @@ class Session:
     def names_of(self, query: str) -> list[str]:
         """The names of a query's columns; the query returns no rows, and is not even planned where it can be described.
 
-        A planner may compute functions. Raises the driver's errors, or ValueError.
+        A planner may call functions of others, which can change this session's settings: such a session is not used
+        again. Raises the driver's errors, or ValueError.
         """
         with self._in_time(), self.raw.cursor() as cursor:
             if hasattr(self.raw, "pgconn"):
@@ -83,7 +103,9 @@ class Session:
                     raise ValueError("The query cannot be described.")
                 return [described.fname(place).decode() for place in range(described.nfields)]
             cursor.execute(query)
-            return [column[0] for column in cursor.description or ()]
+            names = [column[0] for column in cursor.description or ()]
+        self.is_reusable = False
+        return names
 
     def commit(self) -> None:
         with self._in_time():
@@ -91,33 +113,28 @@ class Session:
 
     def _stream(self, statement: str, parameters: Sequence[Any]) -> Iterator[Row]:
         with self.raw.cursor() as cursor:
-            if hasattr(cursor, "stream"):
-                yield from cursor.stream(statement, parameters or None)
-            else:
-                cursor.execute(statement, parameters or None)
-                yield from cursor
+            try:
+                if hasattr(cursor, "stream"):
+                    cursor = cursor.stream(statement, parameters or None)
+                else:
+                    cursor.execute(statement, parameters or None)
+                for row in cursor:  # noqa: UP028 (the cursor must not hear of GeneratorExit first)
+                    yield row
+            except GeneratorExit:
+                self.close()  # else the driver reads the rest
+                raise
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """End the connection from outside if the block takes too long; a driver may wait for ever."""
         self.statements += 1
         self.is_good = False
-        watch = threading.Timer(ANSWER_SECONDS, self._end)
-        watch.daemon = True
-        watch.start()
-        try:
-            yield
-        except ResponseTooLarge as heavy:
-            raise ProviderUnavailable(f"An answer of {self.where} {heavy}.", kind="catalog", retryable=False) from None
-        finally:
-            watch.cancel()
+        with ended_after(ANSWER_SECONDS, self._descriptor):
+            try:
+                yield
+            except ResponseTooLarge as heavy:
+                message = f"An answer of {self.where} {heavy}."
+                raise ProviderUnavailable(message, kind="catalog", retryable=False) from None
         self.is_good = True
-
-    def _end(self) -> None:
-        with suppress(Exception):
-            end = socket.socket(fileno=os.dup(self._descriptor()))
-            with end:
-                end.shutdown(socket.SHUT_RDWR)
 
     def is_quiet(self) -> bool:
         return not select([self._descriptor()], [], [], 0)[0]
@@ -140,7 +157,7 @@ def reading(login: Login, connect: Callable[[], Session], translate: Translate) 
         try:
             yield session
         finally:
-            if session.is_good:
+            if session.is_good and session.is_reusable:
                 _idle.give_back(login, session)
             else:
                 session.close()
@@ -150,6 +167,8 @@ def reading(login: Login, connect: Callable[[], Session], translate: Translate) 
 def opened(login: Login, connect: Callable[[], Session], translate: Translate) -> Iterator[Session]:
     """A session of its own, which is closed after the block."""
     with _one_more(login), places_returned(), translated(translate):
+        if idle := _idle.take(login):  # so that there are never more than `login.most`
+            idle.close()
         session = connect()
         try:
             yield session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -17,6 +18,8 @@ from metalake.errors import (
     ProviderUnavailable,
 )
 from metalake.kinds import Kind
+
+ACCOUNT = re.compile(r"'[^']*'@'[^']*'")  # MySQL's spelling of a login
 
 
 class Failure(Enum):
@@ -45,7 +48,8 @@ class About:
 
 def error_of(failure: Failure, about: About, where: str, words: str) -> MetalakeError:
     """`where` is the host and port, `words` the database's own."""
-    what, reason = f"{about.kind.capitalize()} {about.name}", " ".join(words.split())[:300].rstrip(".")
+    printable = "".join(letter if letter.isprintable() else " " for letter in ACCOUNT.sub("the account", words))
+    what, reason = f"{about.kind.capitalize()} {about.name}", " ".join(printable.split())[:300].rstrip(".")
     match failure:
         case Failure.EXISTS:
             return AlreadyExists(f"{what} already exists.", kind=about.kind)
@@ -65,7 +69,11 @@ def error_of(failure: Failure, about: About, where: str, words: str) -> Metalake
         case Failure.BUSY:
             return ProviderBusy(f"{where} is busy: {reason}.", kind=Kind.CATALOG)
         case Failure.LOGIN:
-            return ProviderUnavailable(f"{where} refused the login.", kind=Kind.CATALOG, retryable=False)
+            return ProviderUnavailable(
+                f"{where} refused jdbc-user and jdbc-password, or has no such database.",
+                kind=Kind.CATALOG,
+                retryable=False,
+            )
         case Failure.REFUSED:
             return Invalid(f"The database refused it: {reason}.", kind=about.kind)
         case Failure.NO_TLS:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from metalake.errors import MetalakeError, NotEmpty, OutcomeUnknown, ProviderBusy, ProviderUnavailable, Unsupported
 from metalake.kinds import Kind
-from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session
+from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session, ended_after
 from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
 from providers.jdbc.dialect import Checked, Dialect, Statements
 from providers.jdbc.errors import About, Failure, error_of
@@ -29,8 +29,8 @@ from providers.remote_objects import Remote
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 PAGE = 10_000  # tables
 SQL_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-LOST = frozenset({1053, 1927, 2003, 2006, 2013, 2014, 2027, 2055})
-NO_TLS = 2026  # the server has none
+LOST = frozenset({1053, 1927, 2003, 2006, 2013, 2014, 2027, 2055})  # the server's own: it or the session is ended
+NO_TLS, NO_DATABASE = 2026, 1049
 VIEWS = ("VIEW", "SYSTEM VIEW")
 SHOWN = "t.table_type NOT IN ('SEQUENCE', 'TEMPORARY')"
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
@@ -85,44 +85,40 @@ class MySQL(Dialect):
     # Sessions
 
     def connect(self, login: Login, *, writes: bool = False) -> Session:
-        where = f"{login.endpoint.host}:{login.endpoint.port}"
-        try:
-            raw = self._connected(login, _tls(login.tls))
-        except Exception as failure:
-            if login.tls is not Tls.PREFER or _number_of(failure) != NO_TLS:
-                raise
-            raw = self._connected(login, None)
-        session = Session(raw, raw._sock.fileno, where)
-        try:
-            self._set_up(session, writes=writes)
-        except BaseException:
-            session.close()
-            raise
-        return session
-
-    def _connected(self, login: Login, tls: ssl.SSLContext | None) -> Any:
-        import pymysql
         from pymysql.cursors import SSCursor
 
+        from providers.jdbc.mysql_connection import GuardedConnection
+
         host, port = login.endpoint.host, login.endpoint.port
-        raw = pymysql.connections.Connection(
+        raw = GuardedConnection(
             host=host,
             port=port,
             user=login.user,
-            password=login.password,
+            password=login.password.encode(),
             database=login.database or None,
             charset="utf8mb4",
             autocommit=True,
             cursorclass=SSCursor,
             read_timeout=READ_SECONDS + STATEMENT_SECONDS,
             write_timeout=READ_SECONDS,
-            ssl=tls,
-            auth_plugin_map=dict.fromkeys(("mysql_clear_password", b"mysql_clear_password", "dialog"), _NoPassword),
+            ssl=_tls(login.tls),
+            ssl_disabled=login.tls is Tls.OFF,
             program_name="metalake",
             defer_connect=True,
         )
-        raw.connect(connect(host, port))  # a socket on a checked address; it is closed if the login fails
-        return raw
+        try:
+            connection = connect(host, port)
+            with connection.dup() as same, ended_after(READ_SECONDS, same.fileno):
+                raw.connect(connection)
+            session = Session(raw, raw._sock.fileno, f"{host}:{port}")
+            self._set_up(session, writes=writes)
+        except BaseException as failure:
+            raw.close()
+            if _number_of(failure) == NO_DATABASE:  # not what the call is about
+                message = f"{host}:{port} has no database of the name in jdbc-database or jdbc-url."
+                raise ProviderUnavailable(message, kind=Kind.CATALOG, retryable=False) from None
+            raise
+        return session
 
     def _set_up(self, session: Session, *, writes: bool) -> None:
         seconds = round(STATEMENT_SECONDS)
@@ -137,6 +133,8 @@ class MySQL(Dialect):
         for statement in statements(session):
             try:
                 session.run(statement)
+            except MetalakeError:  # it was not sent
+                raise
             except Exception as failure:
                 if _number_of(failure) in LOST or not _number_of(failure):
                     raise OutcomeUnknown("The answer to a statement was lost.", kind=Kind.CATALOG) from None
@@ -157,6 +155,8 @@ class MySQL(Dialect):
         number, words = _number_of(failure), str(failure.args[1]) if len(failure.args) > 1 else ""
         if number == SYNTAX and about.kind is Kind.SCHEMA:
             return Unsupported("comment: MySQL's schemas have none, MariaDB's do", kind=Kind.SCHEMA)
+        if isinstance(getattr(failure, "original_exception", None), ssl.SSLError):
+            return error_of(Failure.NO_TLS, about, where, "")
         lost = Failure.SILENT if not number or number in LOST else Failure.REFUSED
         return error_of(NUMBERS.get(number, lost), about, where, words)
 
@@ -260,17 +260,9 @@ class StarRocks(MySQL):
     checks_views = False
 
 
-class _NoPassword:
-    """An authentication that would send the password in the clear."""
-
-    def __init__(self, connection: Any) -> None:
-        raise ProviderUnavailable(
-            "The database asks for the password in the clear, which is not sent.", kind="catalog", retryable=False
-        )
-
-
 def _tls(mode: Tls) -> ssl.SSLContext | None:
-    if mode is Tls.OFF:
+    """What TLS must have; without it PyMySQL prefers TLS."""
+    if mode in (Tls.OFF, Tls.PREFER):
         return None
     context = ssl.create_default_context()
     if mode is not Tls.VERIFY:
@@ -279,7 +271,7 @@ def _tls(mode: Tls) -> ssl.SSLContext | None:
     return context
 
 
-def _number_of(failure: Exception) -> int:
+def _number_of(failure: BaseException) -> int:
     """MySQL's number of an error; 0 if it is none of the server."""
     return failure.args[0] if failure.args and isinstance(failure.args[0], int) else 0
 

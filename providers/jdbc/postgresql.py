@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from metalake.errors import MetalakeError, OutcomeUnknown, ProviderUnavailable, Unsupported
+from metalake.errors import MetalakeError, OutcomeUnknown, Unsupported
 from metalake.kinds import Kind
 from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session
 from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
@@ -132,7 +132,8 @@ class PostgreSQL(Dialect):
             sslcertmode="disable",  # nothing of this machine's own identity
             gssencmode="disable",
             passfile=os.devnull,
-            require_auth="" if login.tls is Tls.VERIFY else "!password,!gss,!sspi",  # no password in the clear
+            require_auth="!gss,!sspi" + ("" if login.tls is Tls.VERIFY else ",!password"),  # none in the clear
+            options="",  # and so not PGOPTIONS, which is of this server's own database
             connect_timeout=max(2, round(CONNECT_SECONDS)),
             application_name="metalake",
             client_encoding="UTF8",
@@ -174,11 +175,10 @@ class PostgreSQL(Dialect):
         try:
             session.commit()
         except Exception as failure:
-            if (getattr(failure, "sqlstate", None) or "08")[:2] not in ("08", "57"):  # the server rolled back
-                raise
-            self._require_committed(login, str(transaction))
+            self._require_committed(login, str(transaction), failure)
 
-    def _require_committed(self, login: Login, transaction: str) -> None:
+    def _require_committed(self, login: Login, transaction: str, failure: Exception) -> None:
+        """Return if it is committed, whatever was answered: a server may be shut down between commit and answer."""
         try:
             session = self.connect(login)
             try:
@@ -188,7 +188,7 @@ class PostgreSQL(Dialect):
         except Exception:
             status = None
         if status == "aborted":
-            raise ProviderUnavailable("The connection broke before the commit.", kind=Kind.CATALOG)
+            raise failure
         if status != "committed":
             raise OutcomeUnknown("The answer to a commit was lost.", kind=Kind.CATALOG)
 
@@ -210,7 +210,7 @@ class PostgreSQL(Dialect):
         if not state:  # it did not come as far as a statement
             text = str(failure)
             login = any(word in text for word in ("authentication", "does not exist", "pg_hba", "no password"))
-            is_tls = "SSL" in text or "certificate" in text
+            is_tls = ("SSL" in text or "certificate" in text) and "invalid response" not in text
             return error_of(_WORDS[login, is_tls], about, where, "")
         return error_of(STATES.get(state) or STATES.get(state[:2], Failure.SILENT), about, where, words)
 

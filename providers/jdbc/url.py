@@ -90,13 +90,13 @@ def _tls_of(query: str, known: Mapping[str, Mapping[str, Tls]]) -> Tls:
     """The strictest TLS that the parameters ask for. Raises Invalid for one that is not accepted."""
     chosen, seen = [Tls.PREFER], set[str]()
     for parameter in query.split("&") if query else ():
-        name, _, value = parameter.partition("=")
+        name, has_value, value = parameter.partition("=")
         key = name.lower()
         if key in CREDENTIALS:
             raise _invalid("user and password are the properties jdbc-user and jdbc-password")
         if key in seen or not VALUE.fullmatch(value) or (key not in known and key not in WITHOUT_EFFECT):
             tls = ", ".join(sorted(known))
-            named = f"parameter {name!r}" if re.fullmatch(r"[A-Za-z0-9_.]{1,64}", name) else "a parameter"
+            named = f"parameter {name!r}" if has_value and re.fullmatch(r"[A-Za-z]{1,32}", name) else "a parameter"
             raise _invalid(f"{named} is not accepted, or stands twice; those that choose TLS are {tls}")
         seen.add(key)
         if key in known:
