@@ -1,0 +1,182 @@
+"""Catalogs on databases over the native wire: hostile names and texts run nothing, and no login is read anywhere."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import orjson
+import pytest
+from django.test import Client
+
+from providers import circuit_breaker
+from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
+from providers.jdbc.stores import JdbcTables
+from tests.catalogs.callers import Answer, Caller
+from tests.catalogs.canaries import Canary, Listening, dump, leaks
+from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
+from tests.catalogs.test_canaries import listening  # noqa: F401 (fixture)
+from tests.mariadb import MariaDB
+from tests.names import own_name
+from tests.providers.jdbc.test_provider import postgres_properties
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CATALOGS = "metalakes/demo/catalogs"
+CANARY = "canary"
+SUNG = "Sung5ecretSung"
+LOGIN = {"jdbc-user": "CrewOf77Canaries", "jdbc-password": "hunter2Hunter2Hunter2"}
+
+
+def hostile(schema: str) -> list[str]:
+    """Names and texts that end what they stand in and go on, in either dialect."""
+    drop = f"DROP TABLE {schema}.{CANARY}"
+    ends = (
+        "x'; {}; --",
+        'x"; {}; --',
+        "x`; {}; -- ",
+        "x\\'; {}; -- ",
+        "x\\\\'; {}; #",
+        "x' /*! {} */ '",
+        "x') ; {}; --",
+    )
+    return [
+        *(end.format(drop) for end in ends),
+        "%s %(x)s %% :x ?",
+        "x\\",
+        "'",
+        "`",
+        '"',
+        ";",
+        "/*",
+        "x\ty",
+        "x\u202ey",
+    ]
+
+
+class World:
+    """A catalog `sales` of `admin`, with a schema in which lies a table that has to stay."""
+
+    def __init__(self, caller: Caller, provider: Any, properties: dict[str, str]) -> None:
+        self.caller, self.provider, self.properties = caller, provider, properties
+        self.kind, self.schema = f"jdbc-{provider.dialect.word}", own_name("crew")
+        body = {"name": "sales", "type": "relational", "provider": self.kind, "properties": properties}
+        assert caller.post(CATALOGS, body).status == 200
+        assert caller.post(f"{CATALOGS}/sales/schemas", {"name": self.schema}).status == 200
+        assert self.create(CANARY).status == 200
+
+    @property
+    def tables(self) -> str:
+        return f"{CATALOGS}/sales/schemas/{self.schema}/tables"
+
+    def create(self, name: str, *columns: dict[str, Any], **more: Any) -> Answer:
+        columns = columns or ({"name": "id", "type": "long"},)
+        return self.caller.post(self.tables, {"name": name, "columns": list(columns), **more})
+
+    def load(self, name: str) -> dict[str, Any]:
+        shown: dict[str, Any] = JdbcTables(self.provider).load([self.schema], name).definition
+        return shown
+
+    def names(self) -> list[str]:
+        return [each.name for each in JdbcTables(self.provider).list([self.schema]).items]
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def world(request: Any, admin: Caller, postgres_url: str, mariadb: MariaDB) -> World:  # noqa: F811
+    circuit_breaker.forget_all()
+    is_mysql = request.param == "mysql"
+    given = mariadb.properties() if is_mysql else postgres_properties(postgres_url)
+    return World(admin, (MySQLProvider if is_mysql else PostgreSQLProvider)(1, given), given)
+
+
+class TestHostileTexts:
+    def test_they_are_texts(self, world: World) -> None:
+        texts = hostile(world.schema)
+        literals = [{"type": "literal", "dataType": "varchar(99)", "value": text} for text in texts]
+        columns = [
+            {"name": f"c{number}", "type": "varchar(99)", "comment": text, "defaultValue": literal}
+            for number, (text, literal) in enumerate(zip(texts, literals, strict=True))
+        ]
+        assert world.create("t", *columns, comment="".join(texts)).status == 200
+        for _ in range(2):  # the second time after a change of each whole column
+            shown = world.load("t")
+            assert shown["comment"] == "".join(texts)
+            assert [column["comment"] for column in shown["columns"]] == texts
+            assert [column["defaultValue"]["value"] for column in shown["columns"]] == texts
+            names = [column["name"] for column in columns]
+            changes = [{"@type": "updateColumnNullability", "fieldName": [name], "nullable": False} for name in names]
+            changed = world.caller.put(f"{world.tables}/t", *changes)
+            assert changed.status == 200, changed.body
+        assert CANARY in world.names()
+
+    def test_they_are_names_or_refused(self, world: World) -> None:
+        said = {name: world.create(name) for name in hostile(world.schema)[::3]}
+        usable = [name for name in hostile(world.schema) if name.isprintable() and name == name.strip()]
+        assert {name for name, answer in said.items() if answer.status == 200} == {*said} & {*usable}
+        assert {answer.status for answer in said.values()} == {200, 400}
+        columns = [{"name": name, "type": "long"} for name in usable]
+        keys = [{"indexType": "UNIQUE_KEY", "name": f"u{name}", "fieldNames": [[name]]} for name in usable]
+        assert world.create("t", *columns, indexes=keys).status == 200
+        shown = world.load("t")
+        assert [column["name"] for column in shown["columns"]] == usable
+        assert sorted(key["name"] for key in shown["indexes"]) == sorted(f"u{name}" for name in usable)
+        for name in {*hostile(world.schema)} - {*usable}:
+            assert world.create("u", {"name": name, "type": "long"}).status == 400
+        assert CANARY in world.names()
+
+    def test_types_and_numbers_are_no_place_for_them(self, world: World) -> None:
+        texts = [*hostile(world.schema), "int, b int", "int) --", "int NOT NULL", "int DEFAULT 1", "enum('a'", "[]",
+                 "int\0", "varchar(1); x", "int COLLATE x", "character varying(1)) AS SELECT 1 --", "nothing",
+                 "int /* x */", "enum('\\')', 'x')", "numeric(1e3)", "int GENERATED ALWAYS AS (1) STORED"]  # fmt: skip
+        for text in texts:
+            answer = world.create("t", {"name": "c", "type": {"type": "external", "catalogString": text}})
+            assert answer.status == 400, (text, answer.body)
+            default = {"type": "literal", "dataType": "long", "value": text}
+            assert world.create("t", {"name": "c", "type": "long", "defaultValue": default}).status == 400, text
+        assert world.names() == [CANARY]
+
+    def test_what_is_too_much_is_refused(self, world: World) -> None:
+        said = world.create("wide", *({"name": f"c{number}", "type": "long"} for number in range(2_000)))
+        assert (said.status, "at most 1600" in said.message) == (413, True)
+        is_long = world.create("long", comment="x" * 65_536).status
+        assert is_long == (200 if world.kind == "jdbc-postgresql" else 400)
+        nul: list[dict[str, Any]] = [
+            {"comment": "a\0b"},
+            {"columns": [{"name": "c", "type": "long", "comment": "a\0b"}]},
+        ]
+        for body in nul:
+            said = world.caller.post(world.tables, {"name": "nul", "columns": [{"name": "id", "type": "long"}]} | body)
+            assert said.status == 400, said.body
+        assert world.names() == [CANARY, *(["long"] if is_long == 200 else [])]
+
+
+def test_no_surface_shows_a_login(world: World, listening: Listening) -> None:  # noqa: F811
+    url = f"{world.kind.replace('-', ':')}://crew:{SUNG}@127.0.0.1/x?password={SUNG}&{SUNG}"
+    credential = base64.b64encode(f"{world.caller.name}:{world.caller.password}".encode()).decode()
+    replies = list[str]()
+
+    def ask(method: str, path: str, body: Any = None) -> None:
+        answer = Client().generic(
+            method,
+            f"/api/{CATALOGS}{path}",
+            orjson.dumps(body),
+            content_type="application/json",
+            headers={"Authorization": f"Basic {credential}"},
+        )
+        replies.append(f"{answer.status_code} {answer.content.decode()}")
+
+    wrong = {"jdbc-password": LOGIN["jdbc-password"]}
+    for given in (wrong, wrong | {"jdbc-url": url}, wrong | {"jdbc-driver": "org.h2.Driver"}):
+        body = {"type": "relational", "provider": world.kind, "properties": world.properties | given}
+        updates = [{"@type": "setProperty", "property": name, "value": value} for name, value in given.items()]
+        ask("POST", "/testConnection", body | {"name": "trial"})
+        ask("POST", "", body | {"name": own_name("crew")})
+        ask("PUT", "/sales", {"updates": updates})
+        for path in ("/sales", "?details=true", "/sales/schemas"):
+            ask("GET", path)
+    assert sum(reply.startswith("400") for reply in replies) == 6
+    assert not any(reply.startswith("500") for reply in replies)
+    watched = [Canary("password", wrong["jdbc-password"], wrong["jdbc-password"]), Canary("jdbc-url", url, SUNG)]
+    watched.append(Canary("own password", SUNG, world.properties["jdbc-password"]))
+    heard = [*(("reply", reply) for reply in replies), *listening.heard, *dump()]
+    assert leaks(heard, [canary for canary in watched if len(canary.sung) > 5]) == []
