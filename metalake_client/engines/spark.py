@@ -283,8 +283,8 @@ def _database(catalog: EngineCatalog, asked: Asked) -> SparkCatalog:
     properties = {"url": url, "driver": driver.java_class, "user": database.user}
     password = {"password": brought[PASSWORD]} if brought else {}
     bring = (
-        f"the server gives no secrets away: secrets={{{catalog.name!r}: {{{PASSWORD!r}: ...}}}} brings the password; "
-        "without it the database refuses."
+        f"the server gives no secrets away: secrets={{{catalog.name!r}: {{{PASSWORD!r}: ...}}}}, or the setting "
+        f"spark.sql.catalog.{catalog.name}.password before its first use, brings the password."
     )
     return SparkCatalog(
         name=catalog.name,

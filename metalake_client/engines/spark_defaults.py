@@ -30,7 +30,7 @@ def render(
     """
     mark = rendered.mark_of("spark", url, metalake)
     shown = list(catalogs)
-    secrets = {each.name: _references(each) for each in shown}
+    secrets = {each.name: _references(each, version) for each in shown}
     config = spark_settings(url, metalake, shown, spark_version=version, hive_catalog=hive_catalog, secrets=secrets)
     absent = {each.name: f"{each.name}: {each.notes[0]}" for each in config.catalogs if not each.settings}
     settings = {"spark.jars.packages": ",".join(config.packages), **config.settings}
@@ -45,10 +45,10 @@ def render(
     return Rendered(mark, {FILE: "\n".join(lines)}, (*rights, *notes, *rendered.needs(needed)), absent)
 
 
-def _references(catalog: EngineCatalog) -> dict[str, str]:
-    """What Iceberg's catalogs resolve; Spark resolves the password of a database, whose driver would not."""
+def _references(catalog: EngineCatalog, version: str) -> dict[str, str]:
+    """What Iceberg's catalogs resolve, and the password of a database, which Spark itself resolves from Spark 4 on."""
     references = {key: f"env:{variable_of(catalog, key)}" for key in catalog.masked if key in PROPERTIES}
-    if catalog.provider in DRIVERS and PASSWORD in catalog.masked:
+    if catalog.provider in DRIVERS and PASSWORD in catalog.masked and not version.startswith("3."):
         references[PASSWORD] = f"${{env:{variable_of(catalog, PASSWORD)}}}"
     return references
 

@@ -56,6 +56,9 @@ def test_a_database(catalog: EngineCatalog, in_trino: str, in_spark: str, in_duc
         in_trino.split(":")[1]
     ] in of_spark["spark.jars.packages"]
     assert any("METALAKE_DB_JDBC_PASSWORD" in note for note in made.notes)
+    old = spark_defaults.render(URL, METALAKE, [catalog], version="3.5")  # which replaces nothing there
+    assert "password" not in old.files["spark-defaults.conf"].split("spark.sql.catalog.Db", 1)[1]
+    assert any("the setting spark.sql.catalog.Db.password" in note for note in old.notes)
     kind, place, more, words = in_duckdb
     sql = duckdb.render(URL, METALAKE, [catalog]).files["metalake.sql"]
     login = f"{place}, USER 'o''hara', PASSWORD getenv('METALAKE_DB_JDBC_PASSWORD'){more}"
