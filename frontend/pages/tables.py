@@ -11,6 +11,7 @@ from formats.iceberg.outlines import outline_versions
 from formats.native.outlines import matching, rows_of
 from frontend import tabs
 from frontend.page_decorators import signed_in
+from metalake.kinds import Kind
 
 COLUMNS_SHOWN = 500
 
@@ -31,7 +32,7 @@ def show_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpResp
         "matches": len(columns),
         "rows": list(rows_of(columns[start:end])),
         "has_ids": any(column.id is not None for column in columns),
-        "has_defaults": any(column.default for column in columns),
+        "has_defaults": target.kind == Kind.TABLE and any(column.default for column in columns),
         "next": end if end < len(columns) else None,
     }
     return tabs.show(request, actor, target, "columns", context)

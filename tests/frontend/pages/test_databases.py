@@ -127,16 +127,20 @@ def test_the_tables_of_mariadb_name_their_engine(admin: Client, ids: dict[str, i
     circuit_breaker.forget_all()
     database = mariadb.create_database()
     mariadb.execute(
-        f"CREATE TABLE {database}.items (id int unsigned AUTO_INCREMENT PRIMARY KEY, code varchar(9) DEFAULT 'none')"
+        f"CREATE TABLE {database}.items (id int unsigned AUTO_INCREMENT PRIMARY KEY, code varchar(9) DEFAULT 'none')",
+        f"CREATE VIEW {database}.codes AS SELECT code FROM {database}.items",
     )
     properties = {f"property-{name}": value for name, value in mariadb.properties().items()}
     properties["property-jdbc-url"] += "?sslMode=DISABLED"
     assert send(admin, new(ids), typed("", provider="jdbc-mysql") | properties)[0] == 200
-    items = below(database)["items"]
+    ids = below(database)
+    items = ids["items"]
     page = shown(admin, f"/objects/{items}")
     assert "PRIMARY Primary key id" in page and "engine InnoDB" in page
     columns = shown(admin, f"/objects/{items}/columns")
     assert "integer unsigned required auto-increment" in columns and "&#x27;none&#x27;" in columns
+    view = shown(admin, f"/objects/{ids['codes']}/columns")
+    assert "code varchar(9)" in view and "Default" not in view, "a view's columns have none"
 
 
 def test_operators_see_no_secret_of_a_database(admin: Client, sales: dict[str, int]) -> None:
