@@ -92,6 +92,7 @@ def test_what_is_wrong_with_an_address_is_said_at_its_field(admin: Client, ids: 
         ("jdbc:oracle:thin:@db", "write jdbc:postgresql://host:port/database"),
         ("jdbc:postgresql://db:99999/sales", "its port is not a number"),
         ("jdbc:postgresql://169.254.169.254/sales", "cloud metadata address"),
+        ("jdbc:postgresql://10.1.2.3/sales", "METALAKE_REMOTE_ALLOW"),
         (f"jdbc:postgresql://db/sales?password={CANARY}", "the properties jdbc-user and jdbc-password"),
         ("jdbc:postgresql://db/sales?socketFactory=x", "those that choose TLS are ssl, sslmode"),
         ("jdbc:postgresql://db", "jdbc-database"),
