@@ -1,11 +1,13 @@
 """MySQL and MariaDB: information_schema, their types, and their DDL, of which each statement is a transaction.
 
-Nothing there tells one table from a later one of its name, so an object has no identity. A write is one statement whose
-lost answer is read back once the lock of its marker is free (GET_LOCK): a creation is recognised by what it made, since
-its name was free before, an alteration by its result. What others altered within these seconds waits for a person, as
-does the undoing of a creation unless its time and its version are the ones that were answered. Sources: MySQL,
-"Information Schema", "Atomic Data Definition Statement Support", "Server Error Message Reference"; MariaDB Server
-documentation, "Information Schema Tables", "Atomic DDL".
+Nothing there tells one table from a later one of its name, so an object has no identity, and the later one keeps the
+grants of the first. A write is one statement whose lost answer is read back once the lock of its marker is free
+(GET_LOCK): a creation is recognised by what it made, since its name was free before, an alteration by its result, a
+drop and a rename by what is there. What others altered within these seconds waits for a person, as does the undoing of
+a creation unless it is as the call answered, to the second of its making. A server that folds names
+(lower_case_table_names) has them in lower case; others are not read back. Sources: MySQL, "Information Schema",
+"Atomic Data Definition Statement Support", "Server Error Message Reference"; MariaDB Server documentation,
+"Information Schema Tables", "Atomic DDL".
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 An object's identity is its oid. A commit whose answer is lost is looked up by its transaction's status
 (pg_xact_status) on another connection. After a crash nobody knows the transaction: then a creation is recognised by
 what it made, since its name was free before, an alteration by its result, a drop and a rename by the oid. What was
-altered by others within these seconds waits for a person. Sources: PostgreSQL, "System Catalogs", "Transaction ID and
-Snapshot Information Functions", "Error Codes".
+altered by others within these seconds waits for a person, as does the undoing of a creation that gave no answer.
+Sources: PostgreSQL, "System Catalogs", "Transaction ID and Snapshot Information Functions", "Error Codes".
 """
 
 from __future__ import annotations
