@@ -18,16 +18,22 @@ from catalogs.services import catalogs
 from metalake.kinds import Kind
 from outside import steps
 from providers import circuit_breaker, registry, remote
+from providers.jdbc import mysql, postgresql
+from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
 from tests.catalogs.callers import Caller
 from tests.catalogs.conftest import admin, mia, otto  # noqa: F401 (fixtures)
 from tests.demo import give
 from tests.faults import Faults
 from tests.glue import Glue
 from tests.hms import NEW, OLD, HiveMetastore, needs_hms, running_hms
+from tests.mariadb import MariaDB, running_mariadb
+from tests.outside.databases import Maria, Postgres
 from tests.outside.deployment import deployed, deployment  # noqa: F401 (fixtures)
 from tests.outside.outside import AwsGlue, Memory, MemoryWithViews, Metastore, Outside
 from tests.outside.writes import Bench
+from tests.parts import needs
 from tests.providers.glue_catalogs import settings
+from tests.providers.jdbc.test_provider import postgres_properties
 from tests.providers.world import World
 from tests.thrift_proxy import running_proxy
 
@@ -144,6 +150,43 @@ def glue_bench(
     outside = AwsGlue(glue, properties)
     yield _registered("glue", outside, properties, _in_haste(monkeypatch))
     del glue.next_fault  # the instance's own
+
+
+@pytest.fixture
+def postgres_bench(
+    admin: Caller,  # noqa: F811
+    mia: Caller,  # noqa: F811
+    postgres_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Bench:
+    monkeypatch.setattr(postgresql, "LOCK_SECONDS", 1)
+    properties = postgres_properties(postgres_url) | {"nested-namespaces": "true"}
+    outside = Postgres(PostgreSQLProvider(1, properties), monkeypatch)
+    outside.execute("DROP SCHEMA public")
+    return _registered("pg", outside, properties, _in_haste(monkeypatch))
+
+
+@pytest.fixture(scope="session")
+def own_mariadb() -> Iterator[MariaDB]:
+    needs("mariadb")
+    with running_mariadb() as server:
+        yield server
+
+
+@pytest.fixture
+def maria_bench(
+    admin: Caller,  # noqa: F811
+    mia: Caller,  # noqa: F811
+    own_mariadb: MariaDB,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Bench]:
+    """On a server of its own: a catalog lists all databases."""
+    monkeypatch.setattr(mysql, "LOCK_SECONDS", 1)
+    properties = own_mariadb.properties() | {"nested-namespaces": "true"}
+    outside = Maria(MySQLProvider(1, properties), monkeypatch)
+    yield _registered("maria", outside, properties, _in_haste(monkeypatch))
+    outside.reset()
+    outside.execute("DROP SCHEMA hr")
 
 
 def _registered(name: str, outside: Outside, properties: dict[str, str], actor: Actor) -> Bench:

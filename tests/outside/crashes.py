@@ -135,6 +135,7 @@ class Told:
     points: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     was_spoilt: bool = False
+    waited: bool = False  # until a person gave it up
 
 
 def perform(bench: Bench, write: Write, cell: Cell) -> Told:
@@ -189,8 +190,21 @@ def recover(bench: Bench, cell: Cell) -> Told:
     told.was_spoilt, told.requests = faults.is_used_up, faults.stop_listening()
     bench.outside.heal()
     leave_no_call()
+    if bench.outside.asks_people:
+        told.waited = given_up()
     settle_all()
     return told
+
+
+def given_up() -> bool:
+    """Whether a person has to give a write up, after sweepers tried."""
+    for _ in range(3):
+        lapse()
+        recovery.sweep()
+    waiting = list(recovery.undecided())
+    for intent in waiting:
+        recovery.give_up_by_operator(intent, "otto")
+    return bool(waiting)
 
 
 def leave_no_call() -> None:
@@ -259,10 +273,14 @@ def run_cell(bench: Bench, write: Write, cell: Cell, after: State) -> Ending:
         expected, audited = before, Counter({"intent.aborted": 1})
         if told.error is None and not told.was_killed:
             wrong.append("it was acknowledged and did not happen")
-        if intent.state != Intent.State.ABORTED:
+        if intent.state != Intent.State.ABORTED and not swept.waited:
             wrong.append(f"it ended as {intent.state}")
+    there, expected_there = bench.there(), expected.there
+    if swept.waited:  # a person looks there, where each object is as before or as after
+        expected_there = before.there & after.there | there & (before.there | after.there)
+        wrong = [each for each in wrong if not each.startswith("I2")]
     wrong += _differences(f"{intent.state}, and here", bench.here(), expected.here)
-    wrong += _differences(f"{intent.state}, and there", bench.there(), expected.there)
+    wrong += _differences(f"{intent.state}, and there", there, expected_there)
     wrong += [] if bench.audited() == audited else [f"I5: audited {bench.audited()} and not {audited}"]
     where = f"{write}: {cell}; stopped at {told.points[-1:]} of {told.points}, asked {told.requests}"
     return Ending(told, swept, [f"{where}: {one}" for one in wrong])

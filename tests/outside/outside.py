@@ -49,6 +49,7 @@ class Outside(ABC):
 
     provider: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]  # what can happen to one request
+    asks_people: ClassVar[bool] = False  # whether a write may wait for a person's decision
     faults: Faults
 
     def __init__(self) -> None:

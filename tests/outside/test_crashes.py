@@ -10,8 +10,9 @@ from metalake.errors import OutcomeUnknown
 from tests.outside.cells import Series, every_cell, most_cells, sample_of
 from tests.outside.crashes import Cell, Told, leave_no_call, perform, prepared, run_cell, undisturbed
 from tests.outside.outside import Outside
-from tests.outside.writes import IN_GLUE, IN_HIVE, IN_OLD_HIVE, OF_VIEWS, WRITES, Bench, Write
+from tests.outside.writes import EVERY_DAY, IN_DATABASES, IN_GLUE, IN_HIVE, IN_OLD_HIVE, OF_VIEWS, WRITES, Bench, Write
 
+BENCHES = {"pg": "postgres_bench", "maria": "maria_bench"}
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
@@ -57,6 +58,11 @@ def test_a_sample_in_an_older_metastore(old_hive_bench: Bench, write: Write) -> 
 @pytest.mark.parametrize("write", IN_GLUE, ids=str)
 def test_a_sample_in_glue(glue_bench: Bench, write: Write) -> None:
     run(glue_bench, write, sample_of(str(write)))
+
+
+@pytest.mark.parametrize("write", EVERY_DAY, ids=str)
+def test_a_sample_in_databases(request: pytest.FixtureRequest, write: Write) -> None:
+    run(request.getfixturevalue(BENCHES[write.catalog]), write, sample_of(str(write)))
 
 
 @pytest.mark.parametrize(("system", "writes"), [("hive_bench", IN_HIVE), ("glue_bench", IN_GLUE)], ids=["hive", "glue"])
@@ -109,3 +115,10 @@ def test_the_matrix_in_an_older_metastore(old_hive_bench: Bench, write: Write) -
 @pytest.mark.parametrize("write", IN_GLUE, ids=str)
 def test_the_matrix_in_glue(glue_bench: Bench, write: Write) -> None:
     print(f"{write}: {run(glue_bench, write, most_cells)} cells")  # noqa: T201
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("write", IN_DATABASES, ids=str)
+def test_the_matrix_in_databases(request: pytest.FixtureRequest, write: Write) -> None:
+    print(f"{write}: {run(request.getfixturevalue(BENCHES[write.catalog]), write, most_cells)} cells")  # noqa: T201

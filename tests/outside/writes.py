@@ -19,7 +19,7 @@ from catalogs.services import commits, schemas, tables
 from catalogs.services.alterations import Alteration
 from catalogs.services.cascade import remove
 from formats.native.partitions import IdentityPartition
-from formats.native.tables import CreateTableRequest, SetProperty
+from formats.native.tables import CreateTableRequest, SetProperty, UpdateComment
 from formats.native.views import CreateViewRequest
 from metalake.kinds import LEAVES, Kind
 from metalake.lineage import Address
@@ -425,5 +425,31 @@ IN_GLUE = [
     Write("commit", "glue", _commit, ("commit_table",), ("table.committed",), _with_iceberg),
     *_of_views("glue", ("create_view", "drop_view")),
 ]
+
+
+def _comment_schema(bench: Bench) -> None:
+    schemas.alter_schema(bench.actor, bench.ident("sales"), Alteration(comment="of 2014", sets_comment=True))
+
+
+def _comment_table(bench: Bench) -> None:
+    update = UpdateComment.model_validate({"@type": "updateComment", "newComment": "late"})
+    tables.alter_native_table(bench.actor, bench.ident("flights", "delays"), [update])
+
+
+def _in_database(catalog: str) -> list[Write]:
+    """What databases offer, whose objects have no properties: their comments are altered."""
+    others = ("create a table", "create a table and its schema's place", "create a table in a place of others")
+    return [
+        Write("create a chain", catalog, lambda b: b.make_schema("sales:emea"), (), ("schema.created",) * 2),
+        Write("alter a schema", catalog, _comment_schema, (), ("schema.altered",), lambda b: b.make_schema("sales")),
+        Write("alter a table", catalog, _comment_table, (), ("table.altered",), _with_table),
+        Write("rename a table", catalog, _rename_table, (), ("table.renamed",), _with_table),
+        *(write for write in _in(catalog) if write.name in (*others, "drop a schema", "drop a table")),
+    ]
+
+
+IN_POSTGRES, IN_MARIADB = _in_database("pg"), _in_database("maria")
+IN_DATABASES = [*IN_POSTGRES, *IN_MARIADB]
+EVERY_DAY = [write for write in IN_DATABASES if write.name == "create a table"]
 OF_VIEWS = _of_views("views", ("rename_view",))
-EVERY_WRITE = [*WRITES, *IN_HIVE, *IN_GLUE, *OF_VIEWS]
+EVERY_WRITE = [*WRITES, *IN_HIVE, *IN_GLUE, *IN_DATABASES, *OF_VIEWS]
