@@ -310,6 +310,7 @@ def test_views_of_databases(client: GravitinoClient, postgres_url: str, mariadb:
             views.create_view(NameIdentifier.of(name, "x"), loaded.columns(), loaded.representations())
         with pytest.raises(errors.UnsupportedOperationException, match="in an Iceberg catalog"):
             views.drop_view(late)
+        client.drop_catalog(provider, force=True)  # it owns the server, which other tests register, too
 
 
 def test_users_and_groups(client: GravitinoClient) -> None:
