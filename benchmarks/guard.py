@@ -15,7 +15,8 @@ from benchmarks.harness import claim, finish, own_store
 from benchmarks.hot_profile import paths_of, reading
 from benchmarks.server import fill
 
-GOALS = {"load": 7.5, "list": 18, "exists": 7.2, "miss": 10.2, "config": 7.8, "namespaces": 12}
+# As Debian's Python 3.11.2 has them, for which they are a fifth higher than for 3.11.7.
+GOALS = {"load": 8.2, "list": 18, "exists": 7.8, "miss": 10.8, "config": 7.8, "namespaces": 12}
 COLUMNS = 200  # whose metadata takes as long to parse as a bare view, or longer
 TRIES, TURNS, ROUNDS, SLACK = 3, 20, 100, 1.15
 
