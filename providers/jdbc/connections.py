@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -189,9 +188,8 @@ def translated(translate: Translate) -> Iterator[None]:
 
 @contextmanager
 def _one_more(login: Login) -> Iterator[None]:
-    until = time.monotonic() + PATIENCE
     with _changed:
-        if not _changed.wait_for(lambda: _open[login] < login.most, max(until - time.monotonic(), 0)):
+        if not _changed.wait_for(lambda: _open[login] < login.most, PATIENCE):
             raise ProviderBusy(
                 f"All {login.most} connections to {login.endpoint.host} are in use (jdbc.pool.max-size).",
                 kind=Kind.CATALOG,

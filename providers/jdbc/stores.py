@@ -77,13 +77,12 @@ class JdbcSchemas(RemoteSchemas):
     def draft(self, comment: str | None, properties: dict[str, str]) -> Json:
         if properties:
             raise self._no_properties(next(iter(properties)))
-        self.provider.dialect.ddl.alter_schema("s", comment or None)
         return {"comment": comment}
 
     def altered(self, definition: Json, changes: Sequence[Json]) -> Json:
-        comment, properties = changed_schema(definition["comment"], {}, changes)
+        comment, _ = changed_schema(definition["comment"], {}, changes)
         named = [change["property"] for change in changes if "property" in change]
-        if properties or named:
+        if named:
             raise self._no_properties(named[0])
         return {"comment": comment}
 
