@@ -52,9 +52,7 @@ def main(arguments: list[str]) -> None:
     tables = int(arguments[0]) if arguments else TABLES
     from authz.callers.identity import issue_token
     from benchmarks.outside import outside_catalog
-    from benchmarks.population import METALAKE, first_catalog, grant, member, role
-    from catalogs.models import Catalog
-    from metalake.privileges import Privilege
+    from benchmarks.population import METALAKE, first_catalog, reader_of_outside_tables
 
     owner = first_catalog()
     with ExitStack() as stack:
@@ -65,12 +63,7 @@ def main(arguments: list[str]) -> None:
         for database in databases:
             statements_of_a_load(database)
             unchanged(database, 2 * tables)
-        analyst = member("analyst")
-        readers = role("readers", analyst)
-        for catalog in Catalog.objects.exclude(name="lake"):
-            for privilege in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE):
-                grant(readers, privilege, [catalog.pk])
-        url, token = serve(stack).url, f"Bearer {issue_token(analyst, 'bench')}"
+        url, token = serve(stack).url, f"Bearer {issue_token(reader_of_outside_tables(), 'bench')}"
         for database in databases:
             small = database.schemas[0]
             asked = f"{url}/api/metalakes/{METALAKE}/catalogs/{database.catalog}/schemas/{small}/tables"

@@ -29,9 +29,7 @@ def main(arguments: list[str]) -> None:
     tables = int(arguments[0]) if arguments else TABLES
     from authz.callers.identity import issue_token
     from benchmarks.outside import DELAY, GlueProcess, fill_glue, fill_metastore, metastore, outside_catalog
-    from benchmarks.population import METALAKE, first_catalog, grant, member, role
-    from catalogs.models import Catalog
-    from metalake.privileges import Privilege
+    from benchmarks.population import METALAKE, first_catalog, reader_of_outside_tables
     from tests.hms import running_hms
 
     owner = first_catalog()
@@ -41,12 +39,7 @@ def main(arguments: list[str]) -> None:
         fill_glue(stand_in.glue, "flights", tables)
         outside_catalog(owner, "hive", "hive", **{"metastore.uris": hms.uri})
         outside_catalog(owner, "glue", "glue", **stand_in.settings)
-        analyst = member("analyst")
-        readers = role("readers", analyst)
-        for catalog in Catalog.objects.exclude(name="lake"):
-            for privilege in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE):
-                grant(readers, privilege, [catalog.pk])
-        url, token = serve(stack).url, f"Bearer {issue_token(analyst, 'bench')}"
+        url, token = serve(stack).url, f"Bearer {issue_token(reader_of_outside_tables(), 'bench')}"
 
         def ours(catalog: str, schema: str) -> Fetch:
             asked = f"{url}/api/metalakes/{METALAKE}/catalogs/{catalog}/schemas/{schema}/tables"

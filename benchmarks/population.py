@@ -18,6 +18,7 @@ from authz import snapshot
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.models import Group, Member, Role, User
+from catalogs.models import Catalog
 from catalogs.services import catalogs, metalakes, schemas
 from metalake.kinds import Kind
 from metalake.lineage import Address
@@ -93,6 +94,16 @@ def hold(pairs: Iterable[tuple[User, Role]]) -> None:
 def grant(to: Role, privilege: Privilege, ids: Iterable[int], effect: str = "allow") -> None:
     """The same privilege on many objects."""
     grant_all((to, privilege, pk, effect) for pk in ids)
+
+
+def reader_of_outside_tables() -> User:
+    """A member who may list and load the tables of all catalogs but the first one."""
+    analyst = member("analyst")
+    readers = role("readers", analyst)
+    for catalog in Catalog.objects.exclude(name="lake"):
+        for privilege in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE):
+            grant(readers, privilege, [catalog.pk])
+    return analyst
 
 
 def grant_all(rules: Iterable[Rule]) -> None:
