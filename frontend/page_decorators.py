@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
-from django.utils.http import urlencode
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
 from authz import operations, policy
@@ -32,8 +32,8 @@ from metalake.rest.exceptions import shape_of
 LONGEST = 2000  # characters of a URL: Django redirects to at most 2,048
 UNTYPED = ("csrfmiddlewaretoken", "token", "plan", "act", "shown")
 __all__ = [
-    "home", "is_partial", "keeps_form", "may_make_schema", "may_make_view", "permits", "require", "signed_in",
-    "takes_schemas", "takes_views",
+    "home", "is_partial", "keeps_form", "local_path", "may_make_schema", "may_make_view", "permits", "require",
+    "signed_in", "takes_schemas", "takes_views",
 ]  # fmt: skip
 Page = Callable[..., HttpResponse]
 
@@ -41,6 +41,13 @@ Page = Callable[..., HttpResponse]
 def home() -> str:
     """The path of the first page."""
     return reverse("frontend:home")
+
+
+def local_path(path: str | None) -> str:
+    """The path if it is a page of this server, else the home page."""
+    if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
+        return home()
+    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else home()
 
 
 def signed_in(page: Page) -> Page:

@@ -1,5 +1,6 @@
 from django.urls import path
 
+from frontend import sections
 from frontend.pages import (
     access,
     access_review,
@@ -35,6 +36,7 @@ app_name = "frontend"
 # Names may contain any character, so pages address objects by id, which also survives a rename.
 urlpatterns = [
     path("", objects.home, name="home"),
+    path("choose/<str:section>", sections.choose, name="choose"),
     path("tree", objects.list_metalakes, name="tree"),
     path("objects/<int:object_id>", objects.show_object, name="object"),
     path("objects/<int:object_id>/children", objects.list_children, name="children"),

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from catalogs.models import Catalog
 from catalogs.secrets import MASK, is_secret
 from catalogs.services.alterations import Alteration
+from frontend.forms.properties import as_lines, numbered
 from metalake.errors import AlreadyExists, Invalid, MetalakeError
 from metalake.hierarchy import check_strict
 from metalake.kinds import KINDS, LEAVES, Kind
@@ -148,18 +149,6 @@ def _lines(text: str) -> str:
     return re.sub(r"\r\n?", "\n", text)
 
 
-def _written(line: str) -> tuple[str, str] | None:
-    """The name and value in a line `name=value`; None if it has not that form."""
-    key, divides, value = line.partition("=")
-    return (key.strip(), value.strip()) if divides and key.strip() else None
-
-
-def _fits_a_line(key: str, value: str) -> bool:
-    """Whether a property can be written as a line and read back unchanged."""
-    line = f"{key}={value}"
-    return line.splitlines() == [line] and _written(line) == (key, value)
-
-
 def _sentences(*texts: str | None) -> str:
     return " ".join(text if text.endswith(".") else f"{text}." for text in texts if text)
 
@@ -187,14 +176,18 @@ class CatalogForm(forms.Form):
             if each.is_secret and each.name in self.stored and not each.info.is_required():
                 self.fields[REMOVE + each.name] = forms.BooleanField(required=False, label=f"Remove {each.name}")
         others = {key: value for key, value in self.stored.items() if key not in names}
-        free = {key: value for key, value in others.items() if _fits_a_line(key, value)}
-        self.raw_properties = {key: value for key, value in sorted(others.items()) if key not in free}
+        free = as_lines(others)
+        self.raw_properties = free.raw
         self.fields[OTHERS] = forms.CharField(
             required=False,
             label="Other properties",
             help_text="One a line, as name=value. They are kept with the catalog."
-            + (f" {MASK} stands for a secret that is kept." if MASK in free.values() else ""),
-            initial="\n".join(f"{key}={value}" for key, value in sorted(free.items())),
+            + (
+                f" {MASK} stands for a secret that is kept."
+                if MASK in (others[key] for key in others.keys() - free.raw)
+                else ""
+            ),
+            initial=free.text,
             widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"}),
         )
         for bound in self.visible_fields():
@@ -244,14 +237,7 @@ class CatalogForm(forms.Form):
     def clean_others(self) -> dict[str, str]:
         """The properties in the field for others."""
         properties: dict[str, str] = {}
-        for number, line in enumerate(self.cleaned_data[OTHERS].splitlines(), 1):
-            if not line.strip():
-                continue
-            if (written := _written(line)) is None:
-                raise forms.ValidationError(f"Line {number} is not of the form name=value.")
-            key, value = written
-            if key in properties:
-                raise forms.ValidationError(f"Line {number} names {key} a second time.")
+        for number, key, value in numbered(self.cleaned_data[OTHERS]):
             if PROPERTY + key in self.fields:
                 raise forms.ValidationError(f"Line {number}: {key} has a field of its own above.")
             if key in self.raw_properties:

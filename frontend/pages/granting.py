@@ -22,10 +22,10 @@ from authz import operations
 from authz.actor import Actor
 from authz.services import roles
 from catalogs.services import browsing
+from frontend import toasts
 from frontend.forms.granting import CHOSEN, GrantForm
 from frontend.grant_form import GrantPanel, groups, levels, place_of
 from frontend.page_decorators import home, is_partial, keeps_form, permits, signed_in
-from frontend.pages.undo import say_applied
 from frontend.snippets import recipe
 from metalake.errors import Invalid, MetalakeError, NotFound
 from metalake.lineage import Located
@@ -115,7 +115,7 @@ def _apply(request: HttpRequest, actor: Actor, drawer: GrantPanel) -> HttpRespon
         drawer.refusal = failure.message
     else:
         path = reverse("frontend:access", args=[drawer.on.id])
-        say_applied(request, f"{drawer.sentence}.", drawer.on.metalake.id, applied.token, path)
+        toasts.add_applied(request, f"{drawer.sentence}.", drawer.on.metalake.id, applied.token, path)
         return HttpResponseClientRedirect(path) if is_partial(request) else redirect(path)
     return _show(request, actor, drawer, status=409)
 

@@ -2,110 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 from django.forms import ValidationError
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from access.explain.queries import Whom
-from access.plans import apply, blast_radius, plan
-from access.plans.apply import Moved
 from access.plans.desired import Change
 from access.plans.removals import remove_access
 from authz import operations
 from authz.actor import Actor
 from authz.services import directory, people, roles
-from frontend import toasts
 from frontend.confusables import spelled
 from frontend.forms.matrix import read_place
 from frontend.forms.people import read_names
 from frontend.page_decorators import keeps_form, require, signed_in
 from frontend.pages.catalogs import located
 from frontend.pages.people import listed
-from frontend.pages.sign_in import local_path
-from frontend.pages.undo import say_applied
-from metalake.errors import Forbidden, Invalid, MetalakeError
+from frontend.proposals import Asked, Family, Fields, Proposal
+from metalake.errors import Invalid
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.privileges import Effect
-from metalake.rest.exceptions import shape_of
-
-Asked = dict[str, str]
-_PASSED_ON = ("what", "back", "user", "group", "role", "on", "effect")
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A change before it is made: a heading, what will happen in sentences, and the act itself.
-
-    `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None). What plans
-    know is a plan of `changes`, with who gains and loses by it, or `nothing` is said; all else is made by `make`.
-    """
-
-    title: str
-    says: list[str]
-    button: str
-    done: str
-    make: Callable[[], object] | None = None
-    changes: tuple[Change, ...] = ()
-    after: str | None = None
-    is_danger: bool = False
-    nothing: str = "It is so already: nothing changes."
 
 
 @require_http_methods(["GET", "POST"])
 @keeps_form
 @signed_in
 def change(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
-    """Show what a change would do, or make it (`act=apply`); a refusal is shown with all that was typed."""
-    target = located(actor, metalake_id, Kind.METALAKE)
-    sent = request.POST if request.method == "POST" else request.GET
-    asked: Asked = {name: str(value).replace("\x00", "") for name, value in sent.items()}
-    asked["back"] = local_path(asked.get("back"))
-    hidden = {name: asked[name] for name in _PASSED_ON if asked.get(name)}
-    context: dict[str, Any] = {"target": target, "asked": asked, "hidden": hidden, "before": None}
-    template = "frontend/people/change.html"
-    read = CHANGES.get(asked.get("what", ""))
-    try:
-        if read is None:
-            raise Invalid("There is no such change.")
-        proposal = read(request, actor, target, asked)
-        context["proposal"] = proposal
-        if asked.get("act") == "apply" and request.method == "POST" and _make(request, actor, target, proposal, asked):
-            return redirect(proposal.after or asked["back"])
-        if proposal.make is None:
-            context["planned"] = plan.plan_changes(actor, target.name, proposal.changes, budget=blast_radius.PREVIEW)
-    except Forbidden:
-        raise
-    except MetalakeError as refusal:
-        status, _, _ = shape_of(refusal)
-        if isinstance(refusal, Moved) and refusal.planned:
-            planned = plan.plan_changes(actor, target.name, proposal.changes, budget=blast_radius.PREVIEW)
-            context |= {"planned": planned, "moved": refusal.message, "before": refusal.shown}
-        else:
-            context.pop("proposal", None)
-            hidden.pop("on", None)  # a field shows it
-            context["refusal"] = refusal.message
-        return render(request, template, context, status=status)
-    return render(request, template, context)
-
-
-def _make(request: HttpRequest, actor: Actor, target: Located, proposal: Proposal, asked: Asked) -> bool:
-    """Make the change; False for a plan that was not shown yet. Raises Moved if it differs now."""
-    if proposal.make is not None:
-        proposal.make()
-        toasts.add(request, proposal.done)
-        return True
-    if not asked.get("token"):
-        return False
-    applied = apply.apply_plan(actor, target.name, asked["token"])
-    say_applied(request, proposal.done, target.id, applied.token, proposal.after or asked["back"])
-    return True
+    """Show what a change would do, or make it."""
+    return CHANGES.answer(request, actor, located(actor, metalake_id, Kind.METALAKE))
 
 
 def _holder(asked: Asked) -> tuple[str, str]:
@@ -274,6 +200,7 @@ def take_away(request: HttpRequest, actor: Actor, target: Located, asked: Asked)
         done=f"{who} is denied it no more." if is_lift else f"{who}'s access to {what} is taken away.",
         changes=tuple(removal.changes),
         is_danger=True,
+        lists_changes=True,
         nothing="Nothing of this can be taken here." if removal.parts or removal.notes else Proposal.nothing,
     )
 
@@ -282,13 +209,20 @@ def _list(target: Located, sort: str) -> str:
     return f"{reverse('frontend:people', args=[target.id])}?sort={sort}"
 
 
-CHANGES: dict[str, Callable[[HttpRequest, Actor, Located, Asked], Proposal]] = {
-    "assign": assign,
-    "unassign": unassign,
-    "put-in": put_in,
-    "take-out": take_out,
-    "take-away": take_away,
-    "remove-user": remove,
-    "remove-group": remove,
-    "drop-role": drop_role,
-}
+CHANGES = Family(
+    readers={
+        "assign": assign,
+        "unassign": unassign,
+        "put-in": put_in,
+        "take-out": take_out,
+        "take-away": take_away,
+        "remove-user": remove,
+        "remove-group": remove,
+        "drop-role": drop_role,
+    },
+    passed_on=("user", "group", "role", "people", "on", "effect"),
+    fields={
+        "put-in": Fields("frontend/people/names.html", ("people",)),
+        "take-away": Fields("frontend/people/place.html", ("on",)),
+    },
+)

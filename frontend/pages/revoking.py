@@ -13,10 +13,10 @@ from access.plans import apply, blast_radius, plan
 from access.plans.apply import Moved
 from authz.actor import Actor
 from catalogs.services import browsing
+from frontend import toasts
 from frontend.confusables import spelled
 from frontend.forms.revoking import RevokeForm
 from frontend.page_decorators import keeps_form, signed_in
-from frontend.pages.undo import say_applied
 from metalake.errors import Invalid, MetalakeError
 from metalake.lineage import Located
 from metalake.logs import note_failure
@@ -48,7 +48,7 @@ def revoke(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
             path = reverse("frontend:access", args=[target.id])
             lost = f"{form.cleaned_data['effect'] or 'allow'} {change.privilege} on {spelled(target.name)}"
             says = f"Role {spelled(change.role)} no longer has {lost}."
-            say_applied(request, says, target.metalake.id, applied.token, path)
+            toasts.add_applied(request, says, target.metalake.id, applied.token, path)
             return redirect(path)
     return _show(request, actor, target, context, status)
 

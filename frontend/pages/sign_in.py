@@ -9,14 +9,13 @@ from django.contrib import admin, auth
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from authz.models import User
 from frontend.error_pages import refuse
-from frontend.page_decorators import home
+from frontend.page_decorators import local_path
 from metalake.errors import TooManyRequests
 
 Page = Callable[..., HttpResponse]
@@ -72,10 +71,3 @@ def admin_password(request: HttpRequest) -> HttpResponse:
 def logout(request: HttpRequest) -> HttpResponse:
     auth.logout(request)
     return redirect("frontend:login")
-
-
-def local_path(path: str | None) -> str:
-    """The path if it is a page of this server, else the home page."""
-    if not path or not path.startswith("/") or path.startswith("//") or not path.isprintable():
-        return home()
-    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else home()

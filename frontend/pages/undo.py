@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from access.plans import apply
@@ -17,26 +15,13 @@ from access.plans.desired import Change
 from authz.actor import Actor
 from frontend import toasts
 from frontend.confusables import spelled
-from frontend.page_decorators import signed_in
+from frontend.page_decorators import local_path, signed_in
 from frontend.pages.catalogs import located
-from frontend.pages.sign_in import local_path
 from metalake.errors import MetalakeError
 from metalake.kinds import Kind
 from metalake.logs import note_failure
 
 SHOWN = 4
-
-
-def say_applied(request: HttpRequest, says: str, metalake_id: int, token: str | None, back: str) -> None:
-    """Have the next page say this; `token` is that of the applied plan, None where nothing can be undone.
-
-    `back` is the path of the page that is shown when it was undone.
-    """
-    if token is None:
-        toasts.add(request, says)
-    else:
-        path = f"{reverse('frontend:undo', args=[metalake_id])}?{urlencode({'back': back})}"
-        toasts.add(request, says, undo_path=path, undo_token=token)
 
 
 @require_POST
@@ -60,12 +45,12 @@ def undo(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
             context = {"target": top, "back": back, "planned": moved.planned, "moved": moved.message}
             context["before"] = moved.shown
             return render(request, "frontend/granting/undo.html", context, status=409)
-        say_applied(request, f"It was not undone. {moved.message}", top.id, None, back)
+        toasts.add_applied(request, f"It was not undone. {moved.message}", top.id, None, back)
     except MetalakeError as failure:
         note_failure(failure)
-        say_applied(request, f"It was not undone. {failure.message}", top.id, None, back)
+        toasts.add_applied(request, f"It was not undone. {failure.message}", top.id, None, back)
     else:
-        say_applied(request, in_words(applied.changes, left), top.id, applied.token, back)
+        toasts.add_applied(request, in_words(applied.changes, left), top.id, applied.token, back)
     return redirect(back)
 
 

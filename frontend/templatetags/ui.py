@@ -14,6 +14,8 @@ from lucide.templatetags.lucide import lucide
 
 from frontend import confusables as names
 from frontend import svg, toasts
+from frontend.page_decorators import home
+from frontend.sections import Link, links
 from metalake.kinds import KINDS, Kind
 
 register = template.Library()
@@ -77,3 +79,12 @@ def path_drawing(stops: Sequence[svg.Stop]) -> SafeString:
 def undo(message: Message) -> dict[str, str] | None:
     """The URL and token of a toast's undo button; None without one."""
     return toasts.undo_of(message)
+
+
+@register.simple_tag(takes_context=True)
+def sections(context: template.Context) -> list[Link]:
+    """The links of the top bar, for the metalake of the shown object."""
+    request, target = context.get("request"), context.get("target")
+    if request is None or not request.user.is_authenticated:
+        return [Link("Objects", home(), is_open=False)]
+    return links(request, target.metalake.id if target else None)

@@ -27,6 +27,7 @@ PAGES = {
     "objects/<int:object_id>/columns": ("load",),
     "objects/<int:object_id>/snapshots": ("load",),
     "objects/<int:object_id>/lineage": ("load",),
+    "choose/<str:section>": (CALLER,),
     "objects/<int:object_id>/dialects": ("load",),
     "objects/<int:object_id>/dialects/change": ("load", "alter_view"),
     "objects/<int:object_id>/dialects/remove": ("load", "alter_view"),

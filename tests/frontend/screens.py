@@ -7,6 +7,7 @@ from frontend.urls import urlpatterns
 ROUTES = [str(each.pattern) for each in urlpatterns]
 ADDRESSES = {
     "": "/",
+    "choose/<str:section>": "/choose/people",
     "tree": "/tree",
     "objects/<int:object_id>": "/objects/{table}",
     "objects/<int:object_id>/children": "/objects/{schema}/children",
