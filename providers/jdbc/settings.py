@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from typing import Any
 
-from providers.settings import ExternalSettings
+from pydantic import Field, SecretStr, field_validator
+
+from providers.settings import DIGITS, ExternalSettings
 
 URL, DATABASE = "jdbc-url", "jdbc-database"
 
@@ -40,3 +42,10 @@ class JdbcSettings(ExternalSettings):
         le=1_000,
         description="How many connections each process of this server has open at most.",
     )
+
+    @field_validator("least_pooled", "most_pooled", mode="before")
+    @classmethod
+    def _whole(cls, given: Any) -> Any:
+        if isinstance(given, str) and not DIGITS.fullmatch(given):
+            raise ValueError("must be a whole number, in digits alone, such as 10")
+        return given

@@ -169,7 +169,7 @@ class TestProperties:
             ({"jdbc-password": ""}, "jdbc-password"),
             ({"jdbc-password": f"{SECRET}\0"}, "login"),
             *(({"jdbc.pool.max-size": size}, "jdbc.pool.max-size") for size in
-              ("0", "-1", "1001", "ten", "", "1e2", "0x10", "9" * 99)),
+              ("0", "-1", "1001", "ten", "", "1e2", "0x10", "5.0", " 5", "9" * 99)),
             *(({"jdbc.pool.min-size": size}, "jdbc.pool.min-size") for size in ("-1", "ten", "NaN", "1 or 1")),
         ],
     )  # fmt: skip
