@@ -131,7 +131,7 @@ class NoNewPointers(NoViewPointers):
     """Iceberg views of a system whose views are all read-only."""
 
     def _refusal(self) -> Unsupported:
-        return _only_read(self.label)
+        return Unsupported(self.provider.views.only_read, kind=Kind.VIEW)
 
 
 class ReadOnlyViews(RemoteViews):
@@ -173,12 +173,8 @@ class ReadOnlyViews(RemoteViews):
         return self._refusal().message
 
     def _refusal(self) -> Unsupported:
-        return _only_read(self.label)
-
-
-def _only_read(label: str) -> Unsupported:
-    return Unsupported(
-        f"Views of {label} are read here, not written: write them with the engine that reads them, or create the view "
-        "in an Iceberg catalog.",
-        kind=Kind.VIEW,
-    )
+        return Unsupported(
+            f"Views of {self.label} are read here, not written: write them with the engine that reads them, or create "
+            "the view in an Iceberg catalog.",
+            kind=Kind.VIEW,
+        )

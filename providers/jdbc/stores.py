@@ -19,7 +19,7 @@ from providers.jdbc.errors import About
 from providers.remote_objects import Json, Levels, NewTable, Page, Remote, ViewEntry
 from providers.stores import Ending, Outcome, OutcomeUnknowable, Read, RemoteSchemas, RemoteTables
 from providers.verbs import VERBS
-from providers.view_stores import NoNewPointers, ReadOnlyViews
+from providers.view_stores import ReadOnlyViews
 
 
 class JdbcSchemas(RemoteSchemas):
@@ -225,7 +225,6 @@ class JdbcTables(RemoteTables):
 
 class JdbcViews(ReadOnlyViews):
     provider: JdbcCatalog
-    pointers = NoNewPointers
 
     def list(self, schema: Levels, page: str | None = None) -> Page:
         with self.provider.reading(About(Kind.SCHEMA, schema[0])) as session:

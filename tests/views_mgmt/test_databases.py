@@ -19,6 +19,8 @@ from tests.catalogs.callers import Answer, Caller
 from tests.demo import give
 from tests.frontend.conftest import sign_in
 from tests.frontend.test_pages import text
+from tests.iceberg_rest.world import COLUMNS, view_version
+from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.mariadb import MariaDB
 from tests.names import own_name
 from tests.postgres import PostgresServer
@@ -179,6 +181,8 @@ def test_writing_is_refused(pg: Database) -> None:
         pg.caller.delete(f"{pg.path}/views/late"),
     ]
     assert {(each.error, each.message) for each in refused} == {((405, 1006, "UnsupportedOperationException"), REFUSAL)}
+    asked = {"name": "x", "schema": COLUMNS, "view-version": view_version(), "properties": {}}
+    assert IcebergCaller("admin", catalog="pg").post("namespaces/shop/views", asked).error[2] == REFUSAL
     assert pg.view("late") == late
     made = page("shop", "/views/new")
     assert REFUSAL in made and "Make it" not in made
