@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar
@@ -113,7 +113,12 @@ class JdbcCatalog(Provider):
 
     def wrote(self, about: About, marker: str, statements: Statements, read: Any) -> Any:
         """`write`, and what `read` returns then. Raises OutcomeUnknown if it was written and cannot be read."""
-        self.write(about, marker, statements)
+
+        def checked(session: Session) -> Sequence[str]:
+            self.dialect.check_case(session, about)
+            return statements(session)
+
+        self.write(about, marker, checked)
         try:
             return read()
         except Exception:

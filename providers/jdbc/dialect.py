@@ -39,6 +39,9 @@ class Dialect(Interface):
         Raises the driver's errors if they certainly did nothing, else OutcomeUnknown.
         """
 
+    def check_case(self, session: Session, about: About) -> None:
+        """Raise Invalid for a name that the server would store in other letters."""
+
     @abstractmethod
     def wait_for(self, session: Session, marker: str) -> None:
         """Wait until no session writes under this marker. Raises ProviderUnavailable."""

@@ -4,10 +4,9 @@ Nothing there tells one table from a later one of its name, so an object has no 
 grants of the first. A write is one statement whose lost answer is read back once the lock of its marker is free
 (GET_LOCK): a creation is recognised by what it made, since its name was free before, an alteration by its result, a
 drop and a rename by what is there. What others altered within these seconds waits for a person, as does the undoing of
-a creation unless it is as the call answered, to the second of its making. A server that folds names
-(lower_case_table_names) has them in lower case; others are not read back. Sources: MySQL, "Information Schema",
-"Atomic Data Definition Statement Support", "Server Error Message Reference"; MariaDB Server documentation,
-"Information Schema Tables", "Atomic DDL".
+a creation unless it is as the call answered, to the second of its making. Sources: MySQL, "Information Schema",
+"Identifier Case Sensitivity", "Atomic Data Definition Statement Support", "Server Error Message Reference"; MariaDB
+Server documentation, "Information Schema Tables", "Atomic DDL".
 """
 
 from __future__ import annotations
@@ -17,8 +16,17 @@ import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from metalake.errors import MetalakeError, NotEmpty, OutcomeUnknown, ProviderBusy, ProviderUnavailable, Unsupported
+from metalake.errors import (
+    Invalid,
+    MetalakeError,
+    NotEmpty,
+    OutcomeUnknown,
+    ProviderBusy,
+    ProviderUnavailable,
+    Unsupported,
+)
 from metalake.kinds import Kind
+from metalake.wire import quote
 from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session, ended_after
 from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
 from providers.jdbc.dialect import Checked, Dialect, Statements
@@ -141,6 +149,12 @@ class MySQL(Dialect):
                 if _number_of(failure) in LOST or not _number_of(failure):
                     raise OutcomeUnknown("The answer to a statement was lost.", kind=Kind.CATALOG) from None
                 raise
+
+    def check_case(self, session: Session, about: About) -> None:
+        name = about.name.lower()
+        if name != about.name and session.rows("SELECT @@lower_case_table_names") == [(1,)]:
+            message = f"The server stores names in lower case (lower_case_table_names=1): write {quote(name)}"
+            raise Invalid(message, kind=about.kind)
 
     def wait_for(self, session: Session, marker: str) -> None:
         self._lock(session, marker)

@@ -20,7 +20,7 @@ from providers.jdbc.catalog import JdbcCatalog
 from providers.jdbc.connections import Session
 from providers.jdbc.errors import About
 from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
-from providers.jdbc.stores import JdbcTables
+from providers.jdbc.stores import JdbcSchemas, JdbcTables
 from providers.network.idle_connections import IdleConnections
 from providers.remote_objects import Remote
 from tests import mariadb as mariadb_server
@@ -185,6 +185,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tls_mariadb(certificate: Path) -> Iterator[MariaDB]:
     own = [f"--ssl-cert={certificate / 'cert.pem'}", f"--ssl-key={certificate / 'key.pem'}"]
+    own.append("--lower-case-table-names=1")  # for test_capitals_that_a_server_does_not_keep_are_refused
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mariadb_server, "OPTIONS", [*mariadb_server.OPTIONS, *own])
         with running_mariadb() as server:
@@ -349,6 +350,19 @@ class TestRights:
             assert account not in refused.value.message
             assert not refused.value.retryable
         assert [each.name for each in JdbcTables(owner).list([name]).items] == ["kept", "v"]
+
+
+def test_capitals_that_a_server_does_not_keep_are_refused(provider: Make, tls_mariadb: MariaDB) -> None:
+    folding, name = provider("mysql", tls_mariadb.port), tls_mariadb.create_database()
+    made = create(folding, name)
+    for act in (
+        lambda: JdbcSchemas(folding).create([name.upper()], {"comment": None}),
+        lambda: create(folding, name, "T2"),
+        lambda: JdbcTables(folding).rename([name], "t", [name], "T2", made.identity),
+    ):
+        with pytest.raises(Invalid, match=rf"lower_case_table_names=1\): write '{name}(\.t2)?'"):
+            act()
+    assert [each_.name for each_ in JdbcTables(folding).list([name]).items] == ["t"]
 
 
 def _identity(provider: JdbcCatalog, schema: str) -> str:
