@@ -20,6 +20,7 @@ from metalake.errors import (
 from metalake.kinds import Kind
 
 ACCOUNT = re.compile(r"'[^']*'@'[^']*'")  # MySQL's spelling of a login
+QUOTED = re.compile("[\"'](.+)[\"']")
 
 
 class Failure(Enum):
@@ -27,6 +28,7 @@ class Failure(Enum):
 
     EXISTS = auto()
     MISSING = auto()
+    NO_SCHEMA = auto()  # the object's, or that of a type
     DEPENDS = auto()  # other objects depend on it
     DENIED = auto()
     SLOW = auto()
@@ -55,6 +57,11 @@ def error_of(failure: Failure, about: About, where: str, words: str) -> Metalake
             return AlreadyExists(f"{what} already exists.", kind=about.kind)
         case Failure.MISSING:
             return NotFound(f"{what} does not exist.", kind=about.kind)
+        case Failure.NO_SCHEMA:
+            named = QUOTED.search(words)
+            if named and f"{about.name}.".startswith(f"{named[1]}."):
+                return NotFound(f"Schema {named[1]} does not exist.", kind=Kind.SCHEMA)
+            return error_of(Failure.REFUSED, about, where, words)
         case Failure.DEPENDS:
             error = NotEmpty if about.kind is Kind.SCHEMA else Conflict
             return error(f"{what} is still used in the database: {reason}.", kind=about.kind)

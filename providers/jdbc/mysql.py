@@ -71,7 +71,8 @@ WHERE constraint_schema = %s AND table_name = %s AND level = 'Column'
 """
 NUMBERS = {
     **dict.fromkeys((1007, 1050), Failure.EXISTS),
-    **dict.fromkeys((1008, 1049, 1051, 1146), Failure.MISSING),
+    **dict.fromkeys((1008, 1051, 1146), Failure.MISSING),
+    NO_DATABASE: Failure.NO_SCHEMA,
     **dict.fromkeys((1205, 1213), Failure.LOCKED),
     **dict.fromkeys((1317, 1969, 3024), Failure.SLOW),
     **dict.fromkeys((1040, 1203, 1226), Failure.BUSY),

@@ -95,7 +95,7 @@ SELECT 1 FROM information_schema.foreign_tables WHERE foreign_table_schema = %s 
 """
 STATES = {
     "42P07": Failure.EXISTS, "42P06": Failure.EXISTS, "42710": Failure.EXISTS, "42P01": Failure.MISSING,
-    "3F000": Failure.MISSING, "2BP01": Failure.DEPENDS, "42501": Failure.DENIED, "57014": Failure.SLOW,
+    "3F000": Failure.NO_SCHEMA, "2BP01": Failure.DEPENDS, "42501": Failure.DENIED, "57014": Failure.SLOW,
     "55P03": Failure.LOCKED, "40P01": Failure.LOCKED, "3D000": Failure.LOGIN, "28000": Failure.LOGIN,
     "28P01": Failure.LOGIN, "53": Failure.BUSY, "22": Failure.REFUSED, "23": Failure.REFUSED, "42": Failure.REFUSED,
     "0A": Failure.REFUSED, "54": Failure.REFUSED, "25": Failure.REFUSED, "2B": Failure.REFUSED, "55": Failure.REFUSED,
@@ -271,7 +271,7 @@ def _problem(state: str) -> str | None:
     """
     if state == DENIED:
         return "Its owner may not read, or not use, something that it reads."
-    if STATES.get(state) is Failure.MISSING or state in ("42703", "42704", "42883"):
+    if state in ("3F000", "42703", "42704", "42883", "42P01"):
         return "Something that it reads does not exist any more."
     if state[:2] in ("0A", "22", "42", "54", "P0", "XX"):
         return f"PostgreSQL cannot plan it (SQLSTATE {state})."

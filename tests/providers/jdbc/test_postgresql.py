@@ -56,6 +56,9 @@ def test_a_type_of_its_own_comes_back_as_it_was(database: Database) -> None:
     for text in ("integer; DROP TABLE theirs", "integer DEFAULT 1", "a.b.c", "numeric(1,2,3)", "text)", "x'--", ""):
         with pytest.raises(Invalid, match=r"columns\[0\]\.type\.catalogString"):
             database.make("delays", column("a", external(text)))
+    for text, missing in (("flights.nope", 'type "flights.nope"'), ("nope.mood", 'schema "nope"')):
+        with pytest.raises(Invalid, match=f"refused it: {missing} does not exist"):
+            database.make("delays", column("a", external(text)))
 
 
 def test_defaults_are_literals_the_time_or_expressions(database: Database) -> None:

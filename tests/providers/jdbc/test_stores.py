@@ -222,6 +222,8 @@ def test_a_table_goes_to_another_schema(database: Database) -> None:
     assert database.provider.tables.show(database.load("late").definition)["columns"][0]["type"] == "date"
     with pytest.raises(NotFound):
         move(other, "late", [f"{other[0]}_none"], "late", made.identity)
+    with pytest.raises(NotFound, match=f"^Schema {other[0]}_none does not exist"):
+        database.provider.tables.create([f"{other[0]}_none"], "late", made.definition)
     database.provider.schemas.drop(other, database.provider.schemas.load(other).identity, cascade=True)
 
 
