@@ -310,6 +310,8 @@ def _relation(row: Row, columns: list[Json], keys: dict[str, list[str]], word: s
     name, sort, comment, engine, collation, options, created, sql, security = row
     definition: Json = {"comment": comment or None, "columns": columns}
     if sort in VIEWS:
+        for column in columns:
+            column.pop("defaultValue", None)  # made up by information_schema, of the type or of the table below
         definition |= {"comment": None, "sql": sql or None, "security": security, "materialized": False}
         return Remote(name, definition, "", version_of(definition), Kind.VIEW)
     facts = {"engine": engine, "collation": collation, "partitioned": "partitioned" in (options or "") and "true"}
