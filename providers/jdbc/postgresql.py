@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 from metalake.errors import MetalakeError, OutcomeUnknown, Unsupported
@@ -121,6 +122,7 @@ class PostgreSQL(Dialect):
         host, port = login.endpoint.host, login.endpoint.port
         addresses = [str(address) for address in resolve(host, port)]
         raw = psycopg.connect(
+            _without_environment(),
             host=",".join([host] * len(addresses)),
             hostaddr=",".join(addresses),  # so that libpq looks nothing up
             port=port,
@@ -133,7 +135,6 @@ class PostgreSQL(Dialect):
             gssencmode="disable",
             passfile=os.devnull,
             require_auth="!gss,!sspi" + ("" if login.tls is Tls.VERIFY else ",!password"),  # none in the clear
-            options="",  # and so not PGOPTIONS, which is of this server's own database
             connect_timeout=max(2, round(CONNECT_SECONDS)),
             application_name="metalake",
             client_encoding="UTF8",
@@ -262,6 +263,20 @@ class PostgreSQL(Dialect):
 
     def require_empty(self, session: Session, schema: str) -> None:
         """PostgreSQL itself refuses to drop a schema that contains anything."""
+
+
+@cache
+def _without_environment() -> str:
+    """Every parameter that has a variable in the environment, with libpq's own default.
+
+    libpq reads a parameter from the environment or from the service of PGSERVICE only if it is not given; an empty one
+    counts as given. Source: PostgreSQL, "Environment Variables", "The Connection Service File".
+    """
+    from psycopg import conninfo, pq
+
+    has_no_empty = ("service", "connect_timeout", "sslcertmode", "min_protocol_version", "max_protocol_version")
+    known = {each.keyword.decode(): each.compiled or b"" for each in pq.Conninfo.get_defaults() if each.envvar}
+    return conninfo.make_conninfo(**{name: known[name].decode() for name in known if name not in has_no_empty})
 
 
 def _problem(state: str) -> str | None:

@@ -249,6 +249,9 @@ class TestAddresses:
         own |= {"PGOPTIONS": "-c statement_timeout=1 -c nothing=1", "PGSSLMODE": "verify-full", "PGUSER": "x"}
         own |= {"PGPASSWORD": "x", "PGDATABASE": "x", "PGSSLCERT": "/nowhere", "PGSSLKEY": "/nowhere"}
         own |= {"PGREQUIREAUTH": "gss", "PGCONNECT_TIMEOUT": "0", "PGCLIENTENCODING": "SQL_ASCII"}
+        own |= {"PGSSLNEGOTIATION": "direct", "PGTARGETSESSIONATTRS": "standby", "PGSSLMINPROTOCOLVERSION": "TLSv9"}
+        own |= {"PGSERVICE": "odd", "PGSERVICEFILE": str(tmp_path / "services")}
+        (tmp_path / "services").write_text("[odd]\nload_balance_hosts=odd\nchannel_binding=require\noptions=-codd\n")
         with pytest.MonkeyPatch.context() as environment:
             for name, value in own.items():
                 environment.setenv(name, value)
