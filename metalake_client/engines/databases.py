@@ -104,9 +104,11 @@ def database_of(catalog: EngineCatalog) -> Database:
 
 
 def _tls_of(catalog: EngineCatalog, parameters: list[str]) -> Tls:
-    """The strictest TLS that the parameters ask for."""
+    """The strictest TLS that the parameters ask for; none if one says so and the others are content with it."""
     names = {parameter.partition("=")[0] for parameter in _TLS}
     asked = [parameter for parameter in parameters if parameter.partition("=")[0] in names]
     if odd := next((parameter for parameter in asked if parameter not in _TLS), None):
         raise Refusal(f"Catalog {catalog.name}: its jdbc-url cannot be passed on: {odd} is an unknown value.")
-    return max((_TLS[parameter] for parameter in asked), default=Tls.PREFER)
+    chosen = {_TLS[parameter] for parameter in asked}
+    strictest = max(chosen, default=Tls.PREFER)
+    return Tls.OFF if strictest is Tls.PREFER and Tls.OFF in chosen else strictest

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import combinations
+
 import pytest
 
+from metalake.errors import Invalid
 from metalake_client.engines import duckdb, flink, pyiceberg, spark_defaults, trino
 from metalake_client.engines.catalogs import MASK, EngineCatalog
+from metalake_client.engines.databases import database_of
+from providers.jdbc.url import MYSQL_TLS, POSTGRES_TLS, Tls, parse_jdbc_url
 from tests.cases import each
 from tests.metalake_client.engines.catalogs import METALAKE, URL
 
@@ -64,6 +70,17 @@ def test_a_database(catalog: EngineCatalog, in_trino: str, in_spark: str, in_duc
     login = f"{place}, USER 'o''hara', PASSWORD getenv('METALAKE_DB_JDBC_PASSWORD'){more}"
     assert f"INSTALL {kind};\nLOAD {kind};\n" in sql and f'SECRET "metalake Db database" (TYPE {kind}, {login});' in sql
     assert f"""ATTACH '{words}' AS "Db" (TYPE {kind}, SECRET "metalake Db database");""" in sql
+
+
+@each("kind, tls", [("postgresql", POSTGRES_TLS), ("mysql", MYSQL_TLS)])
+def test_the_server_and_its_clients_find_the_same_tls_in_a_url(kind: str, tls: dict[str, dict[str, Tls]]) -> None:
+    """Clients cannot import the server, so each has rules of its own."""
+    chosen = ["", *(f"{name}={value.upper()}" for name, values in tls.items() for value in values)]
+    for query in [*chosen, *map("&".join, combinations(chosen[1:], 2))]:
+        url = f"jdbc:{kind}://db.lan/shop?{query}"
+        with suppress(Invalid):  # parameters that contradict each other, or one that stands twice
+            server = parse_jdbc_url(url, {kind: kind}, tls)
+            assert database_of(database(url, kind)).tls.name == server.tls.name, url
 
 
 @each(
