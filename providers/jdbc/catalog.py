@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from metalake.errors import Invalid, OutcomeUnknown, at
 from metalake.kinds import Kind
 from providers.base import Provider
-from providers.jdbc.connections import Login, Session, opened, reading
+from providers.jdbc.connections import Login, Session, opened
 from providers.jdbc.dialect import Dialect, Statements
 from providers.jdbc.errors import About
 from providers.jdbc.settings import DATABASE, URL, JdbcSettings
 from providers.jdbc.url import JdbcUrl, parse_jdbc_url
 from providers.network.endpoints import check_endpoint, listener_name, listener_names
+from providers.remote_objects import Remote
 
 
 class JdbcCatalog(Provider):
@@ -25,9 +26,8 @@ class JdbcCatalog(Provider):
     immutable: ClassVar[Mapping[str, str]] = {DATABASE: "its schemas would be those of another database"}
 
     @classmethod
-    def check(cls, properties: Mapping[str, str]) -> Any:
-        given = super().check(properties)
-        assert isinstance(given, JdbcSettings)
+    def check(cls, properties: Mapping[str, str]) -> JdbcSettings:
+        given: JdbcSettings = super().check(properties)
         url = cls._parsed(given)
         known = cls.dialect.drivers
         if given.driver is not None and given.driver not in known:
@@ -46,9 +46,7 @@ class JdbcCatalog(Provider):
 
     @cached_property
     def given(self) -> JdbcSettings:
-        given = self.check(self.properties)
-        assert isinstance(given, JdbcSettings)
-        return given
+        return self.check(self.properties)
 
     @cached_property
     def login(self) -> Login:
@@ -68,17 +66,14 @@ class JdbcCatalog(Provider):
             check_endpoint(endpoint.url, [endpoint.scheme])
 
     def system_names(self) -> list[str]:
-        endpoint = self.login.endpoint
-        return [f"{endpoint.scheme}://{listener_name(endpoint.host)}:{endpoint.port}{self._part}"]
+        return self._urls([f"{listener_name(self.login.endpoint.host)}:{self.login.endpoint.port}"])
 
     def system(self) -> list[str]:
-        endpoint = self.login.endpoint
-        return [f"{endpoint.scheme}://{each}{self._part}" for each in listener_names(endpoint.host, endpoint.port)]
+        return self._urls(listener_names(self.login.endpoint.host, self.login.endpoint.port))
 
-    @property
-    def _part(self) -> str:
-        """What of the server the catalog shows."""
-        return f"/{self.login.database}" if self.needs_database else ""
+    def _urls(self, listeners: Iterable[str]) -> list[str]:
+        path = f"/{self.login.database}" if self.needs_database else ""  # what of the server the catalog shows
+        return [f"{self.login.endpoint.scheme}://{each}{path}" for each in listeners]
 
     @property
     def where(self) -> str:
@@ -91,27 +86,16 @@ class JdbcCatalog(Provider):
     def checked_name(self, name: str) -> str:
         return self.dialect.ddl.check_name(name, Kind.SCHEMA)
 
-    @contextmanager
-    def reading(self, about: About) -> Iterator[Session]:
+    def reading(self, about: About) -> AbstractContextManager[Session]:
         """A session that only reads. Raises our errors, about what is read."""
-        dialect, login = self.dialect, self.login
-        with reading(login, lambda: dialect.connect(login), lambda e: dialect.error(e, about, self.where)) as session:
-            yield session
+        return self.opened(about, reuses=True)
 
-    @contextmanager
-    def opened(self, about: About, *, writes: bool = False) -> Iterator[Session]:
-        """A session of its own."""
+    def opened(self, about: About, *, reuses: bool = False, writes: bool = False) -> AbstractContextManager[Session]:
         dialect, login = self.dialect, self.login
         connect = lambda: dialect.connect(login, writes=writes)  # noqa: E731
-        with opened(login, connect, lambda failure: dialect.error(failure, about, self.where)) as session:
-            yield session
+        return opened(login, connect, lambda failure: dialect.error(failure, about, self.where), reuses=reuses)
 
-    def write(self, about: About, marker: str, statements: Statements) -> None:
-        """Run the statements that `statements` returns for the state that it reads, all or none."""
-        with self.opened(about, writes=True) as session:
-            self.dialect.write(session, self.login, marker, statements)
-
-    def wrote(self, about: About, marker: str, statements: Statements, read: Any) -> Any:
+    def wrote(self, about: About, marker: str, statements: Statements, read: Callable[[], Remote]) -> Remote:
         """`write`, and what `read` returns then. Raises OutcomeUnknown if it was written and cannot be read."""
 
         def checked(session: Session) -> Sequence[str]:
@@ -123,3 +107,8 @@ class JdbcCatalog(Provider):
             return read()
         except Exception:
             raise OutcomeUnknown("It was written, and cannot be read back.", kind=about.kind) from None
+
+    def write(self, about: About, marker: str, statements: Statements) -> None:
+        """Run the statements that `statements` returns for the state that it reads, all or none."""
+        with self.opened(about, writes=True) as session:
+            self.dialect.write(session, self.login, marker, statements)

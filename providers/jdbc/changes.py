@@ -55,7 +55,7 @@ def changed(ddl: Ddl, definition: Json, update: Any) -> Json:
             name = _plain(update.field_name)
             if update.if_exists and all(column["name"] != name for column in after["columns"]):
                 return after
-            after["columns"].remove(_column(after, name))
+            after["columns"].remove(column_of(after, name))
             if not after["columns"]:
                 raise Invalid("deleteColumn: a table keeps at least one column", kind=Kind.TABLE)
             if index := next((each for each in after["indexes"] if [name] in each["fieldNames"]), None):
@@ -63,40 +63,40 @@ def changed(ddl: Ddl, definition: Json, update: Any) -> Json:
                 raise Invalid(message, kind=Kind.TABLE)
         case native.RenameColumn():
             old, name = _plain(update.old_field_name), ddl.check_name(update.new_field_name, Kind.COLUMN)
-            column = _column(after, old)
+            column = column_of(after, old)
             _require_new(after, name)
             column["name"] = name
             for index in after["indexes"]:
                 index["fieldNames"] = [[name] if field == [old] else field for field in index["fieldNames"]]
         case native.UpdateColumnType():
-            column = _column(after, _plain(update.field_name))
-            column["spelling"] = ddl.spelled(_native(update.new_type), "updateColumnType.newType")
+            column = column_of(after, _plain(update.field_name))
+            column["spelling"] = ddl.spelled(update.to_wire()["newType"], "updateColumnType.newType")
             column["type"] = ddl.native(column["spelling"])
-            for default in (column.get("defaultValue"), column.get("kept", {}).get("shown")):
+            for default in (column.get("defaultValue"), column["restated"].get("shown")):
                 if default and default.get("dataType", "null") != "null":
                     default["dataType"] = column["type"]
         case native.UpdateColumnComment():
-            _column(after, _plain(update.field_name))["comment"] = update.new_comment
+            column_of(after, _plain(update.field_name))["comment"] = update.new_comment
         case native.UpdateColumnNullability():
-            column = _column(after, _plain(update.field_name))
+            column = column_of(after, _plain(update.field_name))
             if update.nullable and _is_primary(after, column["name"]):
                 raise Invalid(
                     f"updateColumnNullability: {quote(column['name'])} is in the primary key", kind=Kind.TABLE
                 )
             column["nullable"] = update.nullable
         case native.UpdateColumnDefaultValue():
-            column = _column(after, _plain(update.field_name))
+            column = column_of(after, _plain(update.field_name))
             if column["autoIncrement"]:
                 message = f"updateColumnDefaultValue: {quote(column['name'])} counts by itself"
                 raise Invalid(message, kind=Kind.COLUMN)
             column["defaultValue"] = update.new_default_value.to_wire()
             ddl.default(column["defaultValue"], column["name"])
         case native.UpdateColumnAutoIncrement():
-            column = _column(after, _plain(update.field_name))
+            column = column_of(after, _plain(update.field_name))
             column["autoIncrement"] = update.auto_increment
             column["nullable"] = column["nullable"] and not update.auto_increment
         case native.UpdateColumnPosition():
-            column = _column(after, _plain(update.field_name))
+            column = column_of(after, _plain(update.field_name))
             after["columns"].remove(column)
             _place(after, column, update.new_position)
         case native.AddTableIndex():
@@ -120,12 +120,11 @@ def _new_column(ddl: Ddl, column: Column, place: str) -> Json:
         "spelling": spelling,
         "nullable": column.nullable and not column.auto_increment,
         "autoIncrement": column.auto_increment,
+        "comment": column.comment or None,
+        "defaultValue": wire.get("defaultValue"),
+        "restated": {},
     }
-    if column.comment:
-        new["comment"] = column.comment
-    if column.default_value is not None:
-        new["defaultValue"] = wire["defaultValue"]
-        ddl.default(new["defaultValue"], column.name)
+    ddl.column_default(new)  # to refuse what cannot be stored
     return new
 
 
@@ -140,7 +139,7 @@ def _place(definition: Json, column: Json, position: Any) -> None:
         case "first":
             columns.insert(0, column)
         case native.After():
-            columns.insert(columns.index(_column(definition, position.after)) + 1, column)
+            columns.insert(columns.index(column_of(definition, position.after)) + 1, column)
         case _:
             columns.append(column)
 
@@ -156,7 +155,7 @@ def _add_index(ddl: Ddl, definition: Json, index: Index) -> None:
     if len(set(fields)) < len(fields):
         raise Invalid("indexes: a key names a column once", kind=Kind.TABLE)
     for field in fields:
-        column = _column(definition, field)
+        column = column_of(definition, field)
         if index.index_type == PRIMARY:
             column["nullable"] = False
     if index.index_type == PRIMARY and any(each["indexType"] == PRIMARY for each in definition["indexes"]):
@@ -171,7 +170,7 @@ def _is_primary(definition: Json, name: str) -> bool:
     return any(each["indexType"] == PRIMARY and [name] in each["fieldNames"] for each in definition["indexes"])
 
 
-def _column(definition: Json, name: str) -> Json:
+def column_of(definition: Json, name: str) -> Json:
     for column in definition["columns"]:
         if column["name"] == name:
             there: Json = column
@@ -188,10 +187,6 @@ def _plain(field: list[str]) -> str:
     if len(field) != 1:
         raise Unsupported(f"fieldName: columns have no fields here: {'.'.join(field)}", kind=Kind.COLUMN)
     return field[0]
-
-
-def _native(type_: Any) -> Any:
-    return type_ if isinstance(type_, str) else type_.to_wire()
 
 
 def _no_properties(ddl: Ddl, name: str) -> Unsupported:

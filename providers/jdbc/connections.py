@@ -149,41 +149,29 @@ _changed = threading.Condition()
 
 
 @contextmanager
-def reading(login: Login, connect: Callable[[], Session], translate: Translate) -> Iterator[Session]:
-    """A session that only reads, perhaps a reused one. Raises ProviderBusy while all of the catalog's are in use."""
-    with _one_more(login), places_returned(), translated(translate):
-        session = _idle.take(login) or connect()
+def opened(login: Login, connect: Callable[[], Session], translate: Translate, *, reuses: bool) -> Iterator[Session]:
+    """A session for the block, an idle one if it `reuses` them. Raises what `translate` makes of the driver's errors.
+
+    Raises ProviderBusy while all of the catalog's are in use.
+    """
+    with _one_more(login), places_returned():
         try:
-            yield session
-        finally:
-            if session.is_good and session.is_reusable:
-                _idle.give_back(login, session)
-            else:
+            session = _idle.take(login)
+            if session and not reuses:  # so that there are never more than `login.most`
                 session.close()
-
-
-@contextmanager
-def opened(login: Login, connect: Callable[[], Session], translate: Translate) -> Iterator[Session]:
-    """A session of its own, which is closed after the block."""
-    with _one_more(login), places_returned(), translated(translate):
-        if idle := _idle.take(login):  # so that there are never more than `login.most`
-            idle.close()
-        session = connect()
-        try:
-            yield session
-        finally:
-            session.close()
-
-
-@contextmanager
-def translated(translate: Translate) -> Iterator[None]:
-    """Raise our errors for the driver's."""
-    try:
-        yield
-    except MetalakeError:
-        raise
-    except Exception as failure:
-        raise translate(failure) from None
+                session = None
+            session = session or connect()
+            try:
+                yield session
+            finally:
+                if reuses and session.is_good and session.is_reusable:
+                    _idle.give_back(login, session)
+                else:
+                    session.close()
+        except MetalakeError:
+            raise
+        except Exception as failure:
+            raise translate(failure) from None
 
 
 @contextmanager

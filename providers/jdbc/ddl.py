@@ -6,53 +6,76 @@ literal, a number, or a type that the dialect's grammar knows.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import Dialect as SqlDialect
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.schema import CreateColumn, CreateTable
+from sqlalchemy.schema import AddConstraint, CreateColumn, CreateTable
 
+from formats.native.columns import parse_primitive
 from metalake.errors import Invalid, Unsupported
 from metalake.interfaces import Interface
 from metalake.kinds import Kind
 from metalake.wire import quote
-from providers.jdbc.definitions import PRIMARY, UNIQUE, Json
+from providers.jdbc.definitions import PRIMARY, Json
 
 NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})
+CURRENT_TIMESTAMP = "CURRENT_TIMESTAMP"
 NOW = frozenset({"current_timestamp", "now", "localtimestamp"})
 
 
-class Spelt(sa.Integer):
-    """A column's type in the database's own words; an Integer, so that it may count by itself."""
+class Spelled(sa.types.UserDefinedType[Any]):
+    """A column's type as the database spells it."""
 
     def __init__(self, spelling: str) -> None:
         self.spelling = spelling
 
-
-@compiles(Spelt)
-def _spelling(type_: Spelt, compiler: Any, **_: Any) -> str:
-    return type_.spelling
+    def get_col_spec(self, **_: Any) -> str:
+        return self.spelling
 
 
 class Ddl(Interface):
     label: str  # of the product
     longest_name: ClassVar[int]
     counts_bytes: ClassVar[bool]  # whether that is in bytes of UTF-8, and not in characters
+    names_primary: ClassVar[bool]  # whether a primary key has a name of its own
     sql: ClassVar[SqlDialect]
+    # Native types by their spelling, and spellings by their native type; `*` stands for the numbers in brackets.
+    natives: ClassVar[Mapping[str, str]]
+    spellings: ClassVar[Mapping[str, str]]
+    external: ClassVar[re.Pattern[str]]  # the grammar of all other spellings
 
     # Types
 
-    @abstractmethod
     def native(self, spelling: str) -> Any:
-        """The native type of a type in the database's words; external where there is none that says the same."""
+        """The native type of a spelling; external where there is none that says the same."""
+        numbers = re.search(r"\(([\d,]+)\)", spelling)
+        shape = spelling.replace(numbers[0], "(*)") if numbers else spelling
+        native = self.natives.get(spelling) or self.natives.get(shape, "")
+        with suppress(ValueError):  # numbers out of range
+            if parsed := parse_primitive(native.replace("*", numbers[1]) if numbers else native):
+                return str(parsed)
+        return {"type": "external", "catalogString": spelling}
 
-    @abstractmethod
     def spelled(self, type_: Any, place: str) -> str:
-        """A native type in the database's words. Raises Unsupported and Invalid, naming the place."""
+        """The spelling of a native type. Raises Unsupported and Invalid, naming the place."""
+        match type_:
+            case {"type": "external", "catalogString": text} if self.external.fullmatch(text):
+                return str(text)
+            case {"type": "external"}:
+                raise Invalid(f"{place}.catalogString: is no type of {self.label}", kind=Kind.TABLE)
+            case str() if parsed := parse_primitive(type_):
+                numbers = ",".join(map(str, parsed.arguments))
+                spelling = self.spellings.get(f"{parsed.name}(*)" if numbers else parsed.name)
+                is_too_fine = parsed.name.startswith("time") and numbers and int(numbers) > 6
+                if spelling and not is_too_fine:
+                    return spelling.replace("*", numbers)
+        raise Unsupported(f"{place}: {self.label} has no type {quote(str(type_))}", kind=Kind.TABLE)
 
     # Writing: DDL as text
 
@@ -63,14 +86,11 @@ class Ddl(Interface):
     def alter_schema(self, schema: str, comment: str | None) -> list[str]: ...
 
     @abstractmethod
-    def drop_schema(self, schema: str, *, cascade: bool) -> list[str]: ...
+    def alter_table(self, schema: str, table: str, before: Json, updates: Sequence[Any]) -> tuple[list[str], Json]:
+        """The DDL of updates of the native wire, and the definition after them.
 
-    @abstractmethod
-    def create_table(self, schema: str, table: str, definition: Json) -> list[str]: ...
-
-    @abstractmethod
-    def alter_table(self, schema: str, table: str, before: Json, updates: Sequence[Any]) -> list[str]:
-        """The DDL of updates of the native wire. Raises Unsupported for what the database cannot do."""
+        Raises Invalid, and Unsupported for what the database cannot do.
+        """
 
     @abstractmethod
     def rename_table(self, schema: str, table: str, to_schema: str, to_table: str) -> list[str]: ...
@@ -90,9 +110,6 @@ class Ddl(Interface):
         assert processor is not None
         return processor(value)
 
-    def compiled(self, element: sa.schema.ExecutableDDLElement | CreateColumn) -> str:
-        return str(element.compile(dialect=self.sql)).strip()
-
     def check_name(self, name: str, kind: str) -> str:
         """The name. Raises Invalid for one that the database would cut short or refuse."""
         size = len(name.encode() if self.counts_bytes else name)
@@ -103,61 +120,50 @@ class Ddl(Interface):
             raise Invalid(f"{self.label}: {quote(name)} has characters that no name can have", kind=kind)
         return name
 
-    def sa_table(self, schema: str, table: str, definition: Json) -> sa.Table:
-        """The table as SQLAlchemy's compiler takes it; its primary key and its unique keys are the definition's."""
-        keys = [index for index in definition["indexes"] if index["indexType"] == PRIMARY]
-        primary = {field[0] for index in keys for field in index["fieldNames"]}
-        columns = [self.sa_column(column, column["name"] in primary) for column in definition["columns"]]
-        unique = [
-            sa.UniqueConstraint(*(field[0] for field in index["fieldNames"]), name=index.get("name"))
-            for index in definition["indexes"]
-            if index["indexType"] == UNIQUE
-        ]
-        primaries = [
-            sa.PrimaryKeyConstraint(*(field[0] for field in index["fieldNames"]), name=self.primary_name(index))
-            for index in keys
-        ]
-        items = (*columns, *primaries, *unique)
-        return sa.Table(
-            table, sa.MetaData(), *items, schema=schema, comment=definition["comment"], quote=True, quote_schema=True
-        )
+    def create_table(self, schema: str, table: str, definition: Json) -> list[str]:
+        items = [*map(self._sa_column, definition["columns"]), *map(self._sa_key, definition["indexes"])]
+        options = {"schema": schema, "comment": definition["comment"], "quote": True, "quote_schema": True}
+        return [self._compiled(CreateTable(sa.Table(table, sa.MetaData(), *items, **options)))]
 
-    def primary_name(self, index: Json) -> str | None:
-        return index.get("name")
+    def column_text(self, column: Json) -> str:
+        """A column as it stands in CREATE TABLE and ADD COLUMN."""
+        return self._compiled(CreateColumn(self._sa_column(column)))
 
-    def sa_column(self, column: Json, is_primary: bool = False) -> sa.Column[Any]:
+    def key_text(self, index: Json) -> str:
+        """A key as it stands behind ADD."""
+        key = self._sa_key(index)
+        sa.Table("", sa.MetaData(), *(sa.Column(field[0], quote=True) for field in index["fieldNames"]), key)
+        return self.sql.ddl_compiler(self.sql, AddConstraint(key)).process(key)
+
+    def _compiled(self, element: sa.schema.ExecutableDDLElement | CreateColumn) -> str:
+        return str(element.compile(dialect=self.sql)).strip()
+
+    def _sa_column(self, column: Json) -> sa.Column[Any]:
         default = self.column_default(column)
-        counting = self.counting(column["autoIncrement"])
-        options: dict[str, Any] = {} if counting else {"autoincrement": False}
         return sa.Column(
             column["name"],
-            Spelt(self.spelling(column)),
-            *counting,
-            nullable=column["nullable"] and not is_primary,
+            Spelled(self.spelling(column)),
+            nullable=column["nullable"],
             server_default=None if default is None else sa.literal_column(default),
             comment=column.get("comment"),
             quote=True,
-            **options,
+            autoincrement=False,  # its spelling says it
         )
 
-    def counting(self, is_counting: bool) -> list[sa.Identity]:
-        """What makes a column count by itself, where that is not in its spelling."""
-        return []
+    def _sa_key(self, index: Json) -> sa.PrimaryKeyConstraint | sa.UniqueConstraint:
+        is_primary = index["indexType"] == PRIMARY
+        constraint = sa.PrimaryKeyConstraint if is_primary else sa.UniqueConstraint
+        name = index["name"] if self.names_primary or not is_primary else None
+        return constraint(*(field[0] for field in index["fieldNames"]), name=sa.quoted_name.construct(name, True))
 
+    @abstractmethod
     def spelling(self, column: Json) -> str:
-        return str(column["spelling"])
+        """A column's type, with what else of it is no default, comment or NOT NULL."""
 
     def column_default(self, column: Json) -> str | None:
         """A column's default in SQL."""
         default = column.get("defaultValue")
         return None if default is None else self.default(default, column["name"])
-
-    def create_table_text(self, schema: str, table: str, definition: Json) -> str:
-        return self.compiled(CreateTable(self.sa_table(schema, table, definition)))
-
-    def column_text(self, schema: str, table: str, definition: Json, name: str) -> str:
-        """One column of a table as it stands in CREATE TABLE and ADD COLUMN."""
-        return self.compiled(CreateColumn(self.sa_table(schema, table, definition).c[name]))
 
     def default(self, expression: Json, column: str) -> str:
         """A default in SQL. Raises Unsupported for anything but a literal and the time of now, Invalid."""
@@ -167,14 +173,11 @@ class Ddl(Interface):
             case {"type": "literal", "dataType": type_, "value": value}:
                 return self.literal(type_, str(value), column)
             case {"type": "function", "funcName": name, "funcArgs": []} if name.lower() in NOW:
-                return self.now()
+                return CURRENT_TIMESTAMP
         raise Unsupported(
             f"columns.{column}.defaultValue: {self.label} catalogs take a literal or current_timestamp here",
             kind=Kind.TABLE,
         )
-
-    def now(self) -> str:
-        return "CURRENT_TIMESTAMP"
 
     def literal(self, type_: Any, value: str, column: str) -> str:
         plain = type_.partition("(")[0].removesuffix(" unsigned") if isinstance(type_, str) else ""

@@ -2,7 +2,7 @@
 
 A schema has its `comment`. A table has `comment`, `columns`, `indexes` (as the native wire has them) and `properties`,
 which are facts of the database that nobody can set here. Of each column `spelling` is its type in the database's words,
-`kept` what an alteration that spells the whole column must repeat. A view has `sql` (None where the account may not
+`restated` what an alteration that spells the whole column must repeat. A view has `sql` (None where the account may not
 read it), `security` and `materialized` instead of indexes.
 """
 
@@ -20,7 +20,7 @@ NO_LAYOUT: Json = {
     "sortOrders": [],
     "distribution": {"strategy": "none", "number": 0, "funcArgs": []},
 }
-OWN = ("spelling", "kept")  # of a column, not on the wire
+OWN = ("spelling", "restated")  # of a column, not on the wire
 NOT_COMPARED = ("created",)  # of a table, not in its version
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
+from functools import partial
 
 from metalake.errors import (
     AlreadyExists,
@@ -21,23 +22,7 @@ from metalake.kinds import Kind
 
 ACCOUNT = re.compile(r"'[^']*'@'[^']*'")  # MySQL's spelling of a login
 QUOTED = re.compile("[\"'](.+)[\"']")
-
-
-class Failure(Enum):
-    """What a call failed by; it did nothing."""
-
-    EXISTS = auto()
-    MISSING = auto()
-    NO_SCHEMA = auto()  # the object's, or that of a type
-    DEPENDS = auto()  # other objects depend on it
-    DENIED = auto()
-    SLOW = auto()
-    LOCKED = auto()
-    BUSY = auto()
-    LOGIN = auto()
-    REFUSED = auto()  # the statement is wrong
-    NO_TLS = auto()
-    SILENT = auto()
+Refused = partial(ProviderUnavailable, retryable=False)
 
 
 @dataclass(frozen=True)
@@ -48,43 +33,34 @@ class About:
     name: str
 
 
-def error_of(failure: Failure, about: About, where: str, words: str) -> MetalakeError:
-    """`where` is the host and port, `words` the database's own."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in ACCOUNT.sub("the account", words))
-    what, reason = f"{about.kind.capitalize()} {about.name}", " ".join(printable.split())[:300].rstrip(".")
-    match failure:
-        case Failure.EXISTS:
-            return AlreadyExists(f"{what} already exists.", kind=about.kind)
-        case Failure.MISSING:
-            return NotFound(f"{what} does not exist.", kind=about.kind)
-        case Failure.NO_SCHEMA:
+class Failure(Enum):
+    """What a call failed by, which did nothing: our error and its message, of a catalog if that names the server."""
+
+    EXISTS = AlreadyExists, "{what} already exists."
+    MISSING = NotFound, "{what} does not exist."
+    NO_SCHEMA = NotFound, "Schema {what} does not exist."  # the object's, or that of a type
+    DEPENDS = Conflict, "{what} is still used in the database: {reason}."
+    DENIED = Refused, "The catalog's account may not do that: {reason}."
+    SLOW = ProviderTimeout, "{where} took too long, and ended the statement."
+    LOCKED = ProviderBusy, "{what} is locked by others in the database."
+    BUSY = ProviderBusy, "{where} is busy: {reason}."
+    LOGIN = Refused, "{where} refused jdbc-user and jdbc-password, or has no such database."
+    REFUSED = Invalid, "The database refused it: {reason}."  # the statement is wrong
+    NO_TLS = Refused, "{where} does not speak the TLS that the URL asks for, or its certificate is not valid."
+    SILENT = ProviderUnavailable, "{where} did not answer, or is another product."
+
+    def error(self, about: About, where: str, words: str = "") -> MetalakeError:
+        """`where` is the host and port, `words` the database's own."""
+        printable = "".join(letter if letter.isprintable() else " " for letter in ACCOUNT.sub("the account", words))
+        what, reason = f"{about.kind.capitalize()} {about.name}", " ".join(printable.split())[:300].rstrip(".")
+        raised, message = self.value
+        kind = Kind.CATALOG if "{where}" in message else about.kind
+        if self is Failure.NO_SCHEMA:
             named = QUOTED.search(words)
-            if named and f"{about.name}.".startswith(f"{named[1]}."):
-                return NotFound(f"Schema {named[1]} does not exist.", kind=Kind.SCHEMA)
-            return error_of(Failure.REFUSED, about, where, words)
-        case Failure.DEPENDS:
-            error = NotEmpty if about.kind is Kind.SCHEMA else Conflict
-            return error(f"{what} is still used in the database: {reason}.", kind=about.kind)
-        case Failure.DENIED:
-            return ProviderUnavailable(
-                f"The catalog's account may not do that: {reason}.", kind=about.kind, retryable=False
-            )
-        case Failure.SLOW:
-            return ProviderTimeout(f"{where} took too long, and ended the statement.", kind=Kind.CATALOG)
-        case Failure.LOCKED:
-            return ProviderBusy(f"{what} is locked by others in the database.", kind=about.kind)
-        case Failure.BUSY:
-            return ProviderBusy(f"{where} is busy: {reason}.", kind=Kind.CATALOG)
-        case Failure.LOGIN:
-            return ProviderUnavailable(
-                f"{where} refused jdbc-user and jdbc-password, or has no such database.",
-                kind=Kind.CATALOG,
-                retryable=False,
-            )
-        case Failure.REFUSED:
-            return Invalid(f"The database refused it: {reason}.", kind=about.kind)
-        case Failure.NO_TLS:
-            message = f"{where} does not speak the TLS that the URL asks for, or its certificate is not valid."
-            return ProviderUnavailable(message, kind=Kind.CATALOG, retryable=False)
-        case Failure.SILENT:
-            return ProviderUnavailable(f"{where} did not answer, or is another product.", kind=Kind.CATALOG)
+            if named is None or not f"{about.name}.".startswith(f"{named[1]}."):
+                return Failure.REFUSED.error(about, where, words)
+            what, kind = named[1], Kind.SCHEMA
+        if self is Failure.DEPENDS and about.kind is Kind.SCHEMA:
+            raised = NotEmpty
+        error: MetalakeError = raised(message.format(what=what, where=where, reason=reason), kind=kind)
+        return error

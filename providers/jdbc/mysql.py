@@ -27,28 +27,28 @@ from metalake.errors import (
 )
 from metalake.kinds import Kind
 from metalake.wire import quote
-from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session, ended_after
-from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
-from providers.jdbc.dialect import Checked, Dialect, Statements
-from providers.jdbc.errors import About, Failure, error_of
-from providers.jdbc.mysql_ddl import MySQLDdl, native_type
+from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Session, ended_after
+from providers.jdbc.dialect import CatalogRows, Dialect, Statements, schema_of
+from providers.jdbc.errors import About, Failure
+from providers.jdbc.mysql_ddl import MySQLDdl
 from providers.jdbc.url import MYSQL_TLS, Tls
 from providers.network.endpoints import READ_SECONDS, connect
-from providers.remote_objects import Remote
+from providers.remote_objects import Json, Remote
 
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 PAGE = 10_000  # tables
 SQL_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 LOST = frozenset({1053, 1927, 2003, 2006, 2013, 2014, 2027, 2055})  # the server's own: it or the session is ended
 NO_TLS, NO_DATABASE = 2026, 1049
-VIEWS = ("VIEW", "SYSTEM VIEW")
+KIND = "IF(t.table_type IN ('VIEW', 'SYSTEM VIEW'), 'view', 'table')"
 SHOWN = "t.table_type NOT IN ('SEQUENCE', 'TEMPORARY')"
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 
 TABLES = f"""
-SELECT t.table_name, t.table_type, t.table_comment, t.engine, t.table_collation, t.create_options,
-    CAST(t.create_time AS CHAR), v.view_definition, v.security_type
+SELECT t.table_name, t.table_name, '', {KIND}, IF({KIND} = 'view', NULL, t.table_comment), CAST(t.create_time AS CHAR),
+    v.view_definition, v.security_type, 0,
+    t.engine, t.table_collation, IF(LOCATE('partitioned', t.create_options), 'true', NULL)
 FROM information_schema.tables t
 LEFT JOIN information_schema.views v ON v.table_schema = %s AND v.table_name = t.table_name{{view}}
 WHERE t.table_schema = %s AND {{among}} AND {SHOWN} ORDER BY BINARY t.table_name LIMIT {{limit}}
@@ -59,12 +59,11 @@ SELECT t.table_name, t.column_name, t.column_type, t.is_nullable, t.column_defau
 FROM information_schema.columns t WHERE t.table_schema = %s AND {among} ORDER BY BINARY t.table_name, t.ordinal_position
 """
 KEYS = """
-SELECT t.table_name, t.index_name, IF(t.sub_part IS NULL, t.column_name, NULL) FROM information_schema.statistics t
-WHERE t.table_schema = %s AND {among} AND t.non_unique = 0 ORDER BY BINARY t.table_name, t.index_name, t.seq_in_index
+SELECT t.table_name, t.index_name, t.index_name = 'PRIMARY', 1, IF(t.sub_part IS NULL, t.column_name, NULL)
+FROM information_schema.statistics t WHERE t.table_schema = %s AND {among} AND t.non_unique = 0
+ORDER BY BINARY t.table_name, t.index_name <> 'PRIMARY', t.index_name, t.seq_in_index
 """
 SECURITY = "SELECT security_type FROM information_schema.views WHERE table_schema = %s AND table_name = %s"
-
-
 CHECKS = """
 SELECT constraint_name, check_clause FROM information_schema.check_constraints
 WHERE constraint_schema = %s AND table_name = %s AND level = 'Column'
@@ -89,9 +88,11 @@ class MySQL(Dialect):
     schemes: ClassVar[Mapping[str, str]] = {"mysql": "mysql", "mariadb": "mysql"}
     tls = MYSQL_TLS
     drivers = frozenset({"com.mysql.cj.jdbc.Driver", "com.mysql.jdbc.Driver", "org.mariadb.jdbc.Driver"})
-    ddl = MySQLDdl("MySQL")
-    checks_views: ClassVar[bool] = True
     hidden_definition = "The catalog's account may not read it; grant it SHOW VIEW on this view."
+    facts = ("engine", "collation", "partitioned")
+
+    def __init__(self, label: str = "MySQL", *, checks_views: bool = True) -> None:
+        self.ddl, self.checks_views = MySQLDdl(label), checks_views
 
     # Sessions
 
@@ -173,58 +174,47 @@ class MySQL(Dialect):
         if number == SYNTAX and about.kind is Kind.SCHEMA:
             return Unsupported("comment: MySQL's schemas have none, MariaDB's do", kind=Kind.SCHEMA)
         if isinstance(getattr(failure, "original_exception", None), ssl.SSLError):
-            return error_of(Failure.NO_TLS, about, where, "")
+            return Failure.NO_TLS.error(about, where)
         lost = Failure.SILENT if not number or number in LOST else Failure.REFUSED
-        return error_of(NUMBERS.get(number, lost), about, where, words)
+        return NUMBERS.get(number, lost).error(about, where, words)
 
     # Reading
 
     def schemas(self, session: Session, name: str | None = None) -> list[Remote]:
         comment = "schema_comment" if _is_mariadb(session) else "''"
         rows = session.rows(
-            f"SELECT schema_name, {comment} FROM information_schema.schemata WHERE %s IS NULL OR schema_name = %s "  # noqa: S608
-            "ORDER BY BINARY schema_name",
+            f"SELECT schema_name, '', {comment} FROM information_schema.schemata "  # noqa: S608
+            "WHERE %s IS NULL OR schema_name = %s ORDER BY BINARY schema_name",
             [name, name],
         )
-        return [_schema(*row) for row in rows if row[0].lower() not in SYSTEM and name in (None, row[0])]
+        return [schema_of(*row) for row in rows if row[0].lower() not in SYSTEM and name in (None, row[0])]
 
     def names(self, session: Session, schema: str) -> list[Remote]:
         rows = session.rows(
-            f"SELECT table_name, table_type FROM information_schema.tables t WHERE table_schema = %s AND {SHOWN} "  # noqa: S608
+            f"SELECT table_name, {KIND} FROM information_schema.tables t WHERE table_schema = %s AND {SHOWN} "  # noqa: S608
             "ORDER BY BINARY table_name",
             [schema],
         )
-        return [] if schema.lower() in SYSTEM else [Remote(name, {}, kind=_kind(sort)) for name, sort in rows]
+        return [Remote(name, {}, kind=kind) for name, kind in rows if schema.lower() not in SYSTEM]
 
-    def relations(
-        self, session: Session, schema: str, names: Sequence[str] | None, after: str, views_only: bool = False
-    ) -> tuple[list[Remote], str | None]:
+    def catalog_rows(self, session: Session, schema: str, name: str | None, after: str) -> CatalogRows:
         if schema.lower() in SYSTEM:
-            return [], None
+            return CatalogRows([], [], [], None)
         among, given, view = "BINARY t.table_name > %s", [after], ""
-        if names is not None and len(names) == 1:
-            among, given, view = "t.table_name = %s", [names[0]], " AND v.table_name = %s"
-        only = among + (" AND t.table_type = 'VIEW'" if views_only else "")
+        if name is not None:
+            among, given, view = "t.table_name = %s", [name], " AND v.table_name = %s"
         tables = session.rows(
-            TABLES.format(among=only, view=view, limit=PAGE + 1), [schema, *(given if view else []), schema, *given]
+            TABLES.format(among=among, view=view, limit=PAGE + 1), [schema, *(given if view else []), schema, *given]
         )
-        tables, is_full = tables[:PAGE], len(tables) > PAGE
+        tables, is_full = [row for row in tables[:PAGE] if name in (None, row[0])], len(tables) > PAGE
         if not tables:
-            return [], None
+            return CatalogRows([], [], [], None)
         if is_full:
             among, given = f"{among} AND BINARY t.table_name <= %s", [*given, tables[-1][0]]
-        columns, keys = dict[str, list[Json]](), dict[str, dict[str, list[str]]]()
-        for table, *column in session.rows(COLUMNS.format(among=among), [schema, *given]):
-            columns.setdefault(table, []).append(_column(column, _is_mariadb(session)))
-        if not views_only:
-            for table, key, field in session.rows(KEYS.format(among=among), [schema, *given]):
-                keys.setdefault(table, {}).setdefault(key, []).append(field)
-        remotes = [
-            _relation(row, columns.get(row[0], []), keys.get(row[0], {}), self.word)
-            for row in tables
-            if names is None or row[0] in names
-        ]
-        return remotes, tables[-1][0] if is_full else None
+        rows = session.rows(COLUMNS.format(among=among), [schema, *given])
+        columns = [(table, self._column(column, _is_mariadb(session))) for table, *column in rows]
+        keys = session.rows(KEYS.format(among=among), [schema, *given])
+        return CatalogRows(tables, columns, keys, tables[-1][0] if is_full else None)
 
     def alterable(self, session: Session, schema: str, table: Remote) -> Json:
         """With the columns' own CHECKs, which MariaDB drops with the column's old definition."""
@@ -232,14 +222,12 @@ class MySQL(Dialect):
             return table.definition
         checks: dict[str, str] = dict(session.rows(CHECKS, [schema, table.name]))
         columns = [
-            column | {"kept": (column.get("kept") or {}) | _check(checks[column["name"]])}
-            if column["name"] in checks
-            else column
+            column | {"restated": column["restated"] | _check(checks.get(column["name"], ""))}
             for column in table.definition["columns"]
         ]
         return table.definition | {"columns": columns}
 
-    def check_view(self, session: Session, schema: str, view: str) -> Checked | None:
+    def check_view(self, session: Session, schema: str, view: str) -> Json | None:
         """By CHECK TABLE, which resolves a view's names: EXPLAIN would compute functions, and takes more rights."""
         if not self.checks_views:
             return None
@@ -259,22 +247,54 @@ class MySQL(Dialect):
         problem = "It reads something that does not exist any more, or that its definer may not use."
         return {"engine": f"{product} {version}"[:64], "problems": [problem] if is_broken else []}
 
-    def require_empty(self, session: Session, schema: str) -> None:
-        for inside in ("tables", "routines", "events"):
-            column = {"tables": "table_schema", "routines": "routine_schema", "events": "event_schema"}[inside]
+    def drop_schema(self, session: Session, schema: str, *, cascade: bool) -> list[str]:
+        """MySQL itself drops one with all that it contains."""
+        columns = {"tables": "table_schema", "routines": "routine_schema", "events": "event_schema"}
+        for inside, column in columns.items() if not cascade else ():
             statement = f"SELECT 1 FROM information_schema.{inside} WHERE {column} = %s LIMIT 1"  # noqa: S608
             if session.rows(statement, [schema]):
                 raise NotEmpty(f"Schema {schema} is not empty: it has {inside}.", kind=Kind.SCHEMA)
+        return [f"DROP DATABASE {self.ddl.name(schema)}"]
 
+    def _column(self, row: Sequence[Any], is_mariadb: bool) -> Json:
+        name, spelling, nullable, default, extra, comment, charset, collation, generated = row
+        extra, spelling = (extra or "").lower(), _unescaped(spelling)
+        type_ = self.ddl.native(spelling)
+        column = {"name": name, "type": type_, "spelling": spelling, "nullable": nullable == "YES"}
+        column |= {"autoIncrement": "auto_increment" in extra, "comment": comment or None}
+        restated: Json = {"collation": f"CHARACTER SET {charset} COLLATE {collation}"} if charset else {}
+        if "on update" in extra:
+            restated["on_update"] = True
+        others = re.sub(r"on update [^\s,]+|auto_increment|default_generated", "", extra).strip(" ,")
+        if generated:
+            column["generated"] = generated
+        if generated or others:
+            restated["fixed"] = "generated" if generated else others
+        if default is not None and not generated and not (is_mariadb and default == "NULL"):
+            shown, restated["default"] = self._default(default, type_, "default_generated" in extra, is_mariadb)
+            column["defaultValue"] = restated["shown"] = shown
+            is_binary = "binary" in spelling or "blob" in spelling
+            if (is_binary and "?" in default) or (shown["type"] == "unparsed" and "\\" in default):
+                restated["fixed"] = "made with a default that the database does not show as it is"
+        return column | {"restated": restated}
 
-class Doris(MySQL):
-    ddl = MySQLDdl("Doris")
-    checks_views = False
+    def _default(self, text: str, type_: Any, is_expression: bool, is_mariadb: bool) -> tuple[Json, str]:
+        """A default on the native wire and in SQL.
 
-
-class StarRocks(MySQL):
-    ddl = MySQLDdl("StarRocks")
-    checks_views = False
+        MariaDB has all of them in SQL, with backslashes before some characters; MySQL has literals as they are.
+        """
+        is_time = str(type_).startswith("timestamp")
+        if (is_mariadb or is_expression or is_time) and re.fullmatch(r"(?i)(current_timestamp|now)(\(\d?\))?", text):
+            return {"type": "function", "funcName": "current_timestamp", "funcArgs": []}, text
+        if is_mariadb and (match := re.fullmatch(r"'((?:[^']|'')*)'", text, re.DOTALL)):
+            text = _unescaped(match[1].replace("''", "'"))
+            sql = self.ddl.text(text)
+        elif is_expression or text.startswith("b'") or (is_mariadb and not NUMBER.fullmatch(text)):
+            return {"type": "unparsed", "unparsedExpression": text}, f"({text})"
+        else:
+            sql = text if NUMBER.fullmatch(text) else self.ddl.text(text)
+        value = str(text != "0").lower() if type_ == "boolean" else text
+        return {"type": "literal", "dataType": type_, "value": value}, sql
 
 
 def _tls(mode: Tls) -> ssl.SSLContext | None:
@@ -297,79 +317,6 @@ def _is_mariadb(session: Session) -> bool:
     return "MariaDB" in str(session.raw.get_server_info())
 
 
-def _schema(name: str, comment: str) -> Remote:
-    definition = {"comment": comment or None}
-    return Remote(name, definition, "", version_of(definition), Kind.SCHEMA)
-
-
-def _kind(sort: str) -> Kind:
-    return Kind.VIEW if sort in VIEWS else Kind.TABLE
-
-
-def _relation(row: Row, columns: list[Json], keys: dict[str, list[str]], word: str) -> Remote:
-    name, sort, comment, engine, collation, options, created, sql, security = row
-    definition: Json = {"comment": comment or None, "columns": columns}
-    if sort in VIEWS:
-        for column in columns:
-            column.pop("defaultValue", None)  # made up by information_schema, of the type or of the table below
-        definition |= {"comment": None, "sql": sql or None, "security": security, "materialized": False}
-        return Remote(name, definition, "", version_of(definition), Kind.VIEW)
-    facts = {"engine": engine, "collation": collation, "partitioned": "partitioned" in (options or "") and "true"}
-    facts |= {f"generated.{column['name']}": column.pop("generated") for column in columns if "generated" in column}
-    indexes = [
-        {"indexType": PRIMARY if key == "PRIMARY" else UNIQUE, "name": key, "fieldNames": [[field] for field in fields]}
-        for key, fields in keys.items()
-        if None not in fields
-    ]
-    indexes.sort(key=lambda index: index["indexType"] != PRIMARY)
-    properties = {key: value for key, value in facts.items() if value}
-    definition |= {"indexes": indexes, "properties": properties, "created": created}
-    return Remote(name, definition, "", version_of(definition), Kind.TABLE, word)
-
-
-def _column(row: Sequence[Any], is_mariadb: bool) -> Json:
-    name, spelling, nullable, default, extra, comment, charset, collation, generated = row
-    extra, spelling = (extra or "").lower(), _unescaped(spelling)
-    type_ = native_type(spelling)
-    column = {"name": name, "type": type_, "spelling": spelling, "nullable": nullable == "YES"}
-    column |= {"autoIncrement": "auto_increment" in extra}
-    if comment:
-        column["comment"] = comment
-    repeated: Json = {"collation": f"CHARACTER SET {charset} COLLATE {collation}"} if charset else {}
-    if "on update" in extra:
-        repeated["on_update"] = True
-    others = re.sub(r"on update [^\s,]+|auto_increment|default_generated", "", extra).strip(" ,")
-    if generated:
-        column["generated"] = generated
-    if generated or others:
-        repeated["fixed"] = "generated" if generated else others
-    if default is not None and not generated and not (is_mariadb and default == "NULL"):
-        shown, repeated["default"] = _default(default, type_, "default_generated" in extra, is_mariadb)
-        column["defaultValue"] = repeated["shown"] = shown
-        is_binary = "binary" in spelling or "blob" in spelling
-        if (is_binary and "?" in default) or (shown["type"] == "unparsed" and "\\" in default):
-            repeated["fixed"] = "made with a default that the database does not show as it is"
-    return column | ({"kept": repeated} if repeated else {})
-
-
-def _default(text: str, type_: Any, is_expression: bool, is_mariadb: bool) -> tuple[Json, str]:
-    """A default on the native wire and in SQL.
-
-    MariaDB has all of them in SQL, with backslashes before some characters; MySQL has literals as they are.
-    """
-    is_time = str(type_).startswith("timestamp")
-    if (is_mariadb or is_expression or is_time) and re.fullmatch(r"(?i)(current_timestamp|now)(\(\d?\))?", text):
-        return {"type": "function", "funcName": "current_timestamp", "funcArgs": []}, text
-    if is_mariadb and (match := re.fullmatch(r"'((?:[^']|'')*)'", text, re.DOTALL)):
-        text = _unescaped(match[1].replace("''", "'"))
-        sql = MySQL.ddl.text(text)
-    elif is_expression or text.startswith("b'") or (is_mariadb and not NUMBER.fullmatch(text)):
-        return {"type": "unparsed", "unparsedExpression": text}, f"({text})"
-    else:
-        sql = text if NUMBER.fullmatch(text) else MySQL.ddl.text(text)
-    return {"type": "literal", "dataType": type_, "value": _truth(text) if type_ == "boolean" else text}, sql
-
-
 def _check(clause: str) -> Json:
     return {"fixed": "under a CHECK with a backslash"} if "\\" in clause else {"check": clause}
 
@@ -377,7 +324,3 @@ def _check(clause: str) -> Json:
 def _unescaped(text: str) -> str:
     """A text as it is, of one that information_schema has with backslashes."""
     return re.sub(r"\\(.)", lambda match: ESCAPED.get(match[1], match[1]), text)
-
-
-def _truth(number: str) -> str:
-    return "false" if number == "0" else "true"

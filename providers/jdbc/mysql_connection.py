@@ -11,15 +11,9 @@ from metalake.errors import ProviderUnavailable
 from providers.network.response_budget import ResponseTooLarge
 
 
-class _NoPassword:
-    """An authentication that would send the password in the clear."""
-
-    def __init__(self, connection: Any) -> None:
-        raise in_the_clear()
-
-
-def in_the_clear() -> ProviderUnavailable:
-    return ProviderUnavailable(
+def in_the_clear(*_: Any) -> Any:
+    """Instead of an authentication that would send the password so."""
+    raise ProviderUnavailable(
         "The database asks for the password in the clear, which is not sent; use TLS, such as sslMode=REQUIRED.",
         kind="catalog",
         retryable=False,
@@ -30,14 +24,14 @@ class GuardedConnection(Connection):
     """Sends the password itself over TLS alone, and reads no answer of more than METALAKE_MAX_ANSWER bytes."""
 
     def __init__(self, **options: Any) -> None:
-        plugins = dict.fromkeys(("mysql_clear_password", b"mysql_clear_password", "dialog"), _NoPassword)
+        plugins = dict.fromkeys(("mysql_clear_password", b"mysql_clear_password", "dialog"), in_the_clear)
         self._answered = 0
         super().__init__(auth_plugin_map=plugins, **options)
 
     @property
     def server_public_key(self) -> Any:
         """Read where the password would be encrypted for whoever sent this key (Connector/J asks before, too)."""
-        raise in_the_clear()
+        return in_the_clear()
 
     @server_public_key.setter
     def server_public_key(self, key: Any) -> None:

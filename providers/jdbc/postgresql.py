@@ -12,19 +12,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from functools import cache
 from typing import Any, ClassVar
 
 from metalake.errors import MetalakeError, OutcomeUnknown, Unsupported
 from metalake.kinds import Kind
-from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Row, Session
-from providers.jdbc.definitions import PRIMARY, UNIQUE, Json, version_of
-from providers.jdbc.dialect import Checked, Dialect, Statements
-from providers.jdbc.errors import About, Failure, error_of
-from providers.jdbc.postgresql_ddl import PostgreSQLDdl, native_type
+from providers.jdbc.connections import LOCK_SECONDS, STATEMENT_SECONDS, Login, Session
+from providers.jdbc.dialect import CatalogRows, Dialect, Statements, schema_of
+from providers.jdbc.errors import About, Failure
+from providers.jdbc.postgresql_ddl import PostgreSQLDdl
 from providers.jdbc.url import POSTGRES_TLS, Tls
 from providers.network.endpoints import CONNECT_SECONDS, resolve
-from providers.remote_objects import Remote
+from providers.remote_objects import Json, Remote
 
 OLDEST = 130_000  # the first with pg_current_xact_id and pg_xact_status of it
 DENIED = "42501"
@@ -32,9 +32,8 @@ PAGE_COLUMNS = 250_000  # of the tables of one page
 SSL_MODES = {Tls.OFF: "disable", Tls.PREFER: "prefer", Tls.REQUIRE: "require", Tls.VERIFY: "verify-full"}
 NO_SYSTEM = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 SHOWN = "c.relkind IN ('r', 'p', 'f', 'v', 'm')"
-VIEWS = ("v", "m")
-SORTS = {"p": "partitioned table", "f": "foreign table"}
-
+IS_VIEW = "c.relkind IN ('v', 'm')"
+KIND = f"CASE WHEN {IS_VIEW} THEN 'view' ELSE 'table' END"
 LITERAL = re.compile(r"\(?'?(-?\d+(?:\.\d+)?)'?\)?(?:::[a-z ]+(?:\(\d+(?:,\d+)?\))?)?|'((?:[^']|'')*)'(?:::[^()']+)?")
 NOW = frozenset({"now()", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()"})
 
@@ -43,22 +42,23 @@ SELECT n.nspname, n.oid::text, obj_description(n.oid, 'pg_namespace') FROM pg_na
 WHERE {NO_SYSTEM} AND (%s::text IS NULL OR n.nspname = %s) ORDER BY n.nspname COLLATE "C"
 """  # noqa: S608 (constants)
 NAMES = f"""
-SELECT c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT c.relname, {KIND} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND {NO_SYSTEM} AND {SHOWN} ORDER BY c.relname COLLATE "C"
 """  # noqa: S608
 _AMONG = f"""
 WITH numbered AS (
     SELECT c.*, sum(c.relnatts) OVER (ORDER BY c.relname COLLATE "C") AS so_far
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = %s AND {NO_SYSTEM} AND {SHOWN} AND (%s::text[] IS NULL OR c.relname = ANY(%s))
-    AND c.relname COLLATE "C" > %s AND (NOT %s OR c.relkind IN ('v', 'm'))
+    WHERE n.nspname = %s AND {NO_SYSTEM} AND {SHOWN} AND (%s::text IS NULL OR c.relname = %s::text)
+    AND c.relname COLLATE "C" > %s
 ), c AS (SELECT * FROM numbered WHERE so_far - relnatts < {PAGE_COLUMNS})
 """  # noqa: S608
 INVOKER = "coalesce(lower(array_to_string(c.reloptions, ',')) ~ 'security_invoker=(true|on|1|yes)', false)"
 RELATIONS = f"""{_AMONG}
-SELECT c.relname, c.relkind::text, c.oid::text, obj_description(c.oid, 'pg_class'),
-    CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
-    {INVOKER},
+SELECT c.oid::text, c.relname, c.oid::text, {KIND}, obj_description(c.oid, 'pg_class'), NULL,
+    CASE WHEN {IS_VIEW} THEN btrim(pg_get_viewdef(c.oid), E' \\n;') END,
+    CASE WHEN c.relkind = 'v' THEN CASE WHEN {INVOKER} THEN 'INVOKER' ELSE 'DEFINER' END END, c.relkind = 'm',
+    CASE c.relkind WHEN 'p' THEN 'partitioned table' WHEN 'f' THEN 'foreign table' END,
     CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
     CASE WHEN c.relispartition THEN (SELECT p.relnamespace::regnamespace || '.' || quote_ident(p.relname)
         FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid) END,
@@ -76,19 +76,20 @@ LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 ORDER BY c.relname COLLATE "C", a.attnum
 """  # noqa: S608
 KEYS = f"""{_AMONG}
-SELECT c.oid::text, k.relname, x.indisprimary, (
-    SELECT array_agg(a.attname ORDER BY place.number) FROM unnest(x.indkey) WITH ORDINALITY AS place(attnum, number)
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = place.attnum WHERE place.number <= x.indnkeyatts
-), EXISTS (SELECT FROM pg_constraint o WHERE o.conindid = x.indexrelid AND o.conrelid = c.oid)
+SELECT c.oid::text, k.relname, x.indisprimary,
+    EXISTS (SELECT FROM pg_constraint o WHERE o.conindid = x.indexrelid AND o.conrelid = c.oid), a.attname
 FROM c JOIN pg_index x ON x.indrelid = c.oid AND x.indisunique AND x.indisvalid AND x.indpred IS NULL
     AND x.indexprs IS NULL
-JOIN pg_class k ON k.oid = x.indexrelid ORDER BY c.relname COLLATE "C", NOT x.indisprimary, k.relname COLLATE "C"
+JOIN pg_class k ON k.oid = x.indexrelid
+JOIN unnest(x.indkey) WITH ORDINALITY AS place(attnum, number) ON place.number <= x.indnkeyatts
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = place.attnum
+ORDER BY c.relname COLLATE "C", NOT x.indisprimary, k.relname COLLATE "C", place.number
 """  # noqa: S608
 VIEW = f"""
 SELECT c.relkind::text, pg_get_viewdef(c.oid), c.relkind = 'v' AND NOT {INVOKER}, current_setting('server_version'),
     has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('v', 'm')
+WHERE n.nspname = %s AND c.relname = %s AND {IS_VIEW}
 """  # noqa: S608
 
 FOREIGN = """
@@ -102,8 +103,6 @@ STATES = {
     "0A": Failure.REFUSED, "54": Failure.REFUSED, "25": Failure.REFUSED, "2B": Failure.REFUSED, "55": Failure.REFUSED,
     "P0": Failure.REFUSED,
 }  # fmt: skip
-_WORDS = {(True, False): Failure.LOGIN, (True, True): Failure.LOGIN, (False, True): Failure.NO_TLS}
-_WORDS[False, False] = Failure.SILENT
 
 
 class PostgreSQL(Dialect):
@@ -113,6 +112,7 @@ class PostgreSQL(Dialect):
     drivers = frozenset({"org.postgresql.Driver"})
     ddl = PostgreSQLDdl()
     hidden_definition = "The database did not show it."
+    facts = ("kind", "partitioned-by", "partition-of", "foreign-server")
 
     # Sessions
 
@@ -169,7 +169,8 @@ class PostgreSQL(Dialect):
         session.raw.autocommit = not writes
 
     def write(self, session: Session, login: Login, marker: str, statements: Statements) -> None:
-        self._lock(session, marker)
+        if marker:
+            self.wait_for(session, marker)
         transaction = session.rows("SELECT pg_current_xact_id()::text")[0][0]
         for statement in statements(session):
             session.run(statement)
@@ -180,26 +181,17 @@ class PostgreSQL(Dialect):
 
     def _require_committed(self, login: Login, transaction: str, failure: Exception) -> None:
         """Return if it is committed, whatever was answered: a server may be shut down between commit and answer."""
-        try:
-            session = self.connect(login)
-            try:
-                status = session.rows("SELECT pg_xact_status(%s::xid8)", [transaction])[0][0]
-            finally:
-                session.close()
-        except Exception:
-            status = None
+        status = None
+        with suppress(Exception), closing(self.connect(login)) as session:
+            status = session.rows("SELECT pg_xact_status(%s::xid8)", [transaction])[0][0]
         if status == "aborted":
             raise failure
         if status != "committed":
             raise OutcomeUnknown("The answer to a commit was lost.", kind=Kind.CATALOG)
 
     def wait_for(self, session: Session, marker: str) -> None:
-        session.rows("SELECT pg_advisory_lock(hashtextextended(%s, 0))::text", [f"metalake {marker}"])
-        session.rows("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [f"metalake {marker}"])
-
-    def _lock(self, session: Session, marker: str) -> None:
-        if marker:
-            session.rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))::text", [f"metalake {marker}"])
+        """By a lock that is held until the transaction ends, which in a session that reads is this statement."""
+        session.rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))::text", [f"metalake {marker}"])
 
     def lock_table(self, session: Session, schema: str, table: str) -> None:
         if not session.rows(FOREIGN, [schema, table]):  # which cannot be locked but by altering it
@@ -207,48 +199,41 @@ class PostgreSQL(Dialect):
 
     def error(self, failure: Exception, about: About, where: str) -> MetalakeError:
         state = getattr(failure, "sqlstate", None) or ""
-        words = str(getattr(getattr(failure, "diag", None), "message_primary", None) or "")
-        if not state:  # it did not come as far as a statement
-            text = str(failure)
-            login = any(word in text for word in ("authentication", "does not exist", "pg_hba", "no password"))
-            is_tls = ("SSL" in text or "certificate" in text) and "invalid response" not in text
-            return error_of(_WORDS[login, is_tls], about, where, "")
-        return error_of(STATES.get(state) or STATES.get(state[:2], Failure.SILENT), about, where, words)
+        if state:
+            words = str(getattr(getattr(failure, "diag", None), "message_primary", None) or "")
+            return (STATES.get(state) or STATES.get(state[:2], Failure.SILENT)).error(about, where, words)
+        text = str(failure)  # of libpq: it did not come as far as a statement
+        if any(word in text for word in ("authentication", "does not exist", "pg_hba", "no password")):
+            return Failure.LOGIN.error(about, where)
+        is_tls = ("SSL" in text or "certificate" in text) and "invalid response" not in text
+        return (Failure.NO_TLS if is_tls else Failure.SILENT).error(about, where)
 
     # Reading
 
     def schemas(self, session: Session, name: str | None = None) -> list[Remote]:
         rows = session.rows(SCHEMAS, [name, name])
-        return [_schema(*row) for row in rows]
+        return [schema_of(*row) for row in rows]
 
     def names(self, session: Session, schema: str) -> list[Remote]:
-        return [Remote(name, {}, kind=_kind(sort)) for name, sort in session.rows(NAMES, [schema])]
+        return [Remote(name, {}, kind=kind) for name, kind in session.rows(NAMES, [schema])]
 
-    def relations(
-        self, session: Session, schema: str, names: Sequence[str] | None, after: str, views_only: bool = False
-    ) -> tuple[list[Remote], str | None]:
-        wanted = None if names is None else list(names)
-        parameters = [schema, wanted, wanted, after, views_only]
+    def catalog_rows(self, session: Session, schema: str, name: str | None, after: str) -> CatalogRows:
+        parameters = [schema, name, name, after]
         relations = session.rows(RELATIONS, parameters)
         if not relations:
-            return [], None
-        columns, keys = dict[str, list[Json]](), dict[str, list[Json]]()
-        for oid, *column in session.rows(COLUMNS, parameters):
-            columns.setdefault(oid, []).append(_column(column))
-        for oid, name, is_primary, fields, is_constraint in session.rows(KEYS, parameters):
-            key = {"indexType": PRIMARY if is_primary else UNIQUE, "name": name, "fieldNames": [[f] for f in fields]}
-            keys.setdefault(oid, []).append(key if is_constraint else key | {"properties": {"constraint": "false"}})
-        remotes = [_relation(row, columns.get(row[2], []), keys.get(row[2], [])) for row in relations]
-        is_full = bool(relations) and relations[-1][-1] >= PAGE_COLUMNS
-        return remotes, relations[-1][0] if is_full else None
+            return CatalogRows([], [], [], None)
+        columns = [(oid, self._column(column)) for oid, *column in session.rows(COLUMNS, parameters)]
+        following = relations[-1][1] if relations[-1][-1] >= PAGE_COLUMNS else None
+        return CatalogRows([row[:-1] for row in relations], columns, session.rows(KEYS, parameters), following)
 
-    def check_view(self, session: Session, schema: str, view: str) -> Checked | None:
+    def check_view(self, session: Session, schema: str, view: str) -> Json | None:
         """By EXPLAIN. Functions that are declared IMMUTABLE may be computed, and nothing else."""
         rows = session.rows(VIEW, [schema, view])
         if not rows or not rows[0][-1]:
             return None
         sort, sql, is_definers, version, _ = rows[0]
         query = f"SELECT * FROM {self.ddl.name(schema, view)}" if sort == "v" else sql  # noqa: S608 (a quoted name)
+        problem = None
         try:
             session.rows(f"EXPLAIN {query}")
         except Exception as failure:
@@ -258,11 +243,25 @@ class PostgreSQL(Dialect):
             problem = _problem(state)
             if problem is None:
                 raise
-            return {"engine": f"PostgreSQL {version}", "problems": [problem]}
-        return {"engine": f"PostgreSQL {version}", "problems": []}
+        return {"engine": f"PostgreSQL {version}", "problems": [problem] if problem else []}
 
-    def require_empty(self, session: Session, schema: str) -> None:
-        """PostgreSQL itself refuses to drop a schema that contains anything."""
+    def drop_schema(self, session: Session, schema: str, *, cascade: bool) -> list[str]:
+        return [f"DROP SCHEMA {self.ddl.name(schema)} {'CASCADE' if cascade else 'RESTRICT'}"]
+
+    def _column(self, row: Sequence[Any]) -> Json:
+        name, spelling, required, identity, generated, default, comment, collation = row
+        counts = bool(identity) or (default or "").startswith("nextval(")
+        column = {"name": name, "type": self.ddl.native(spelling), "spelling": spelling, "nullable": not required}
+        column |= {
+            "autoIncrement": counts,
+            "comment": comment,
+            "restated": {"collation": collation} if collation else {},
+        }
+        if default is not None and generated:
+            column["generated"] = default
+        elif default is not None and not counts:
+            column["defaultValue"] = _default(default, column["type"])
+        return column
 
 
 @cache
@@ -291,46 +290,6 @@ def _problem(state: str) -> str | None:
     if state[:2] in ("0A", "22", "42", "54", "P0", "XX"):
         return f"PostgreSQL cannot plan it (SQLSTATE {state})."
     return None
-
-
-def _schema(name: str, oid: str, comment: str | None) -> Remote:
-    definition = {"comment": comment}
-    return Remote(name, definition, oid, version_of(definition), Kind.SCHEMA)
-
-
-def _kind(sort: str) -> Kind:
-    return Kind.VIEW if sort in VIEWS else Kind.TABLE
-
-
-def _relation(row: Row, columns: list[Json], keys: list[Json]) -> Remote:
-    name, sort, oid, comment, sql, invoker, partitioned_by, partition_of, server, _ = row
-    definition: Json = {"comment": comment, "columns": columns}
-    if sort in VIEWS:
-        definition |= {"sql": (sql or "").strip().removesuffix(";") or None, "materialized": sort == "m"}
-        definition |= {"security": None if sort == "m" else "INVOKER" if invoker else "DEFINER"}
-        return Remote(name, definition, oid, version_of(definition), Kind.VIEW)
-    facts = {"kind": SORTS.get(sort), "partitioned-by": partitioned_by, "partition-of": partition_of}
-    facts |= {"foreign-server": server}
-    facts |= {f"generated.{column['name']}": column.pop("generated") for column in columns if "generated" in column}
-    properties = {key: value for key, value in facts.items() if value}
-    definition |= {"indexes": keys, "properties": properties}
-    return Remote(name, definition, oid, version_of(definition), Kind.TABLE, PostgreSQL.word)
-
-
-def _column(row: Sequence[Any]) -> Json:
-    name, spelling, required, identity, generated, default, comment, collation = row
-    counts = bool(identity) or (default or "").startswith("nextval(")
-    column = {"name": name, "type": native_type(spelling), "spelling": spelling, "nullable": not required}
-    column |= {"autoIncrement": counts}
-    if comment is not None:
-        column["comment"] = comment
-    if collation is not None:
-        column["kept"] = {"collation": collation}
-    if default is not None and generated:
-        column["generated"] = default
-    elif default is not None and not counts:
-        column["defaultValue"] = _default(default, column["type"])
-    return column
 
 
 def _default(text: str, type_: Any) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from metalake.kinds import Kind
 from providers.base import Offer, Storage
 from providers.jdbc.catalog import JdbcCatalog
-from providers.jdbc.mysql import Doris, MySQL, StarRocks
+from providers.jdbc.mysql import MySQL
 from providers.jdbc.postgresql import PostgreSQL
 from providers.jdbc.stores import JdbcSchemas, JdbcTables, JdbcViews
 
@@ -40,11 +40,11 @@ class DorisProvider(MySQLProvider):
     """Apache Doris, which speaks MySQL's wire; it was not run."""
 
     label = "Doris"
-    dialect = Doris()
+    dialect = MySQL("Doris", checks_views=False)
 
 
 class StarRocksProvider(MySQLProvider):
     """StarRocks, which speaks MySQL's wire; it was not run."""
 
     label = "StarRocks"
-    dialect = StarRocks()
+    dialect = MySQL("StarRocks", checks_views=False)

@@ -12,13 +12,12 @@ from metalake.errors import Conflict, MetalakeError, NotFound, Unsupported
 from metalake.kinds import Kind
 from providers.absent import NoPartitions, NoPointers
 from providers.jdbc.catalog import JdbcCatalog
-from providers.jdbc.changes import changed, drafted
+from providers.jdbc.changes import drafted
 from providers.jdbc.connections import Session
 from providers.jdbc.definitions import essence, shown_column, shown_table, version_of
 from providers.jdbc.errors import About
 from providers.remote_objects import Json, Levels, NewTable, Page, Remote, ViewEntry
-from providers.stores import Ending, Outcome, OutcomeUnknowable, Read, RemoteSchemas, RemoteTables
-from providers.verbs import VERBS
+from providers.stores import Ending, Outcome, OutcomeUnknowable, Read, RemoteSchemas, RemoteStore, RemoteTables, ending
 from providers.view_stores import ReadOnlyViews
 
 
@@ -31,15 +30,10 @@ class JdbcSchemas(RemoteSchemas):
             return Page(self.provider.dialect.schemas(session))
 
     def load(self, schema: Levels, settled: str = "") -> Remote:
-        about = About(Kind.SCHEMA, schema[0])
-        with self.provider.reading(about) as session:
-            return _settled(self, session, settled, lambda: self._there(session, schema[0]))
-
-    def _there(self, session: Session, name: str) -> Remote:
-        there = self.provider.dialect.schemas(session, name) if name else []
-        if not there:
-            raise NotFound(f"Schema {name} does not exist.", kind=Kind.SCHEMA)
-        return there[0]
+        with self.provider.reading(About(Kind.SCHEMA, schema[0])) as session:
+            if settled:
+                self.provider.dialect.wait_for(session, settled)
+            return _schema(self, session, schema)
 
     def create(self, schema: Levels, definition: Json, marker: str = "") -> Remote:
         dialect, name = self.provider.dialect, schema[0]
@@ -54,7 +48,7 @@ class JdbcSchemas(RemoteSchemas):
         marker: str = "",
     ) -> Remote:
         def statements(session: Session) -> list[str]:
-            there = self._there(session, schema[0])
+            there = _schema(self, session, schema)
             _require_version(there, version)
             after = self.altered(there.definition, changes or ())
             return self.provider.dialect.ddl.alter_schema(schema[0], after["comment"])
@@ -62,15 +56,12 @@ class JdbcSchemas(RemoteSchemas):
         return self._wrote(schema, marker, statements)
 
     def _wrote(self, schema: Levels, marker: str, statements: Callable[[Session], Sequence[str]]) -> Remote:
-        made: Remote = self.provider.wrote(About(Kind.SCHEMA, schema[0]), marker, statements, lambda: self.load(schema))
-        return made
+        return self.provider.wrote(About(Kind.SCHEMA, schema[0]), marker, statements, lambda: self.load(schema))
 
     def drop(self, schema: Levels, identity: str, cascade: bool = False, by_owner: bool = False) -> None:
         def statements(session: Session) -> list[str]:
-            _require_identity(self._there(session, schema[0]), identity)
-            if not cascade:
-                self.provider.dialect.require_empty(session, schema[0])
-            return self.provider.dialect.ddl.drop_schema(schema[0], cascade=cascade)
+            _require_identity(_schema(self, session, schema), identity)
+            return self.provider.dialect.drop_schema(session, schema[0], cascade=cascade)
 
         self.provider.write(About(Kind.SCHEMA, schema[0]), "", statements)
 
@@ -109,23 +100,24 @@ class JdbcTables(RemoteTables):
         dialect, name = self.provider.dialect, schema[0]
         with self.provider.reading(About(Kind.SCHEMA, name)) as session:
             if whole:
-                remotes, following = dialect.relations(session, name, None, page or "")
+                remotes, following = dialect.relations(session, name, after=page or "")
             else:
                 remotes, following = dialect.names(session, name), None
-            if not remotes and not dialect.schemas(session, name):
-                raise NotFound(f"Schema {name} does not exist.", kind=Kind.SCHEMA)
+            if not remotes:
+                _schema(self, session, schema)
         return Page(remotes, following)
 
     def load(self, schema: Levels, table: str, settled: str = "") -> Remote:
         with self.provider.reading(About(Kind.TABLE, _full(schema, table))) as session:
-            return _settled(self, session, settled, lambda: self._there(session, schema, table, runs=True))
+            if settled:
+                self.provider.dialect.wait_for(session, settled)
+            there = self._there(session, schema, table)
+            return self._with_columns(session, schema, there) if there.kind == Kind.VIEW else there
 
-    def _there(self, session: Session, schema: Levels, table: str, *, runs: bool = False) -> Remote:
-        there, _ = self.provider.dialect.relations(session, schema[0], [table], "")
+    def _there(self, session: Session, schema: Levels, table: str) -> Remote:
+        there, _ = self.provider.dialect.relations(session, schema[0], table)
         if not there:
             raise NotFound(f"Table {_full(schema, table)} does not exist.", kind=Kind.TABLE)
-        if runs and there[0].kind == Kind.VIEW:
-            return self._with_columns(session, schema, there[0])
         return there[0]
 
     def _with_columns(self, session: Session, schema: Levels, view: Remote) -> Remote:
@@ -170,7 +162,7 @@ class JdbcTables(RemoteTables):
             there = self._there(session, schema, table)
             _require_version(there, version)
             definition = self.provider.dialect.alterable(session, schema[0], there)
-            return self.provider.dialect.ddl.alter_table(schema[0], table, definition, read_changes(changes or ()))
+            return self.provider.dialect.ddl.alter_table(schema[0], table, definition, read_changes(changes or ()))[0]
 
         return self._wrote(schema, table, marker, statements)
 
@@ -179,14 +171,12 @@ class JdbcTables(RemoteTables):
     ) -> Remote:
         def statements(session: Session) -> Sequence[str]:
             _require_identity(self._there(session, schema, table), identity)
-            if to_schema != schema and not self.provider.dialect.schemas(session, to_schema[0]):
-                raise NotFound(f"Schema {to_schema[0]} does not exist.", kind=Kind.SCHEMA)
+            if to_schema != schema:
+                _schema(self, session, to_schema)
             return self.provider.dialect.ddl.rename_table(schema[0], table, to_schema[0], to_table)
 
         self.provider.dialect.ddl.check_name(to_table, Kind.TABLE)
-        about = About(Kind.TABLE, _full(to_schema, to_table))
-        made: Remote = self.provider.wrote(about, "", statements, lambda: self.load(to_schema, to_table))
-        return made
+        return self._wrote(to_schema, to_table, "", statements)
 
     def drop(self, schema: Levels, table: str, identity: str, purge: bool = False, by_owner: bool = False) -> None:
         def statements(session: Session) -> Sequence[str]:
@@ -198,17 +188,13 @@ class JdbcTables(RemoteTables):
 
     def _wrote(self, schema: Levels, table: str, marker: str, statements: Callable[[Session], Sequence[str]]) -> Remote:
         about = About(Kind.TABLE, _full(schema, table))
-        made: Remote = self.provider.wrote(about, marker, statements, lambda: self.load(schema, table))
-        return made
+        return self.provider.wrote(about, marker, statements, lambda: self.load(schema, table))
 
     def draft(self, schema: Remote, asked: CreateTableRequest) -> NewTable:
         return NewTable(drafted(self.provider.dialect.ddl, asked))
 
     def altered(self, definition: Json, updates: Sequence[Any]) -> Json:
-        self.provider.dialect.ddl.alter_table("s", "t", definition, updates)  # what cannot be done is refused now
-        for update in updates:
-            definition = changed(self.provider.dialect.ddl, definition, update)
-        return definition
+        return self.provider.dialect.ddl.alter_table("", "", definition, updates)[1]
 
     def show(self, definition: Json) -> Json:
         return shown_table(definition)
@@ -228,7 +214,8 @@ class JdbcViews(ReadOnlyViews):
 
     def list(self, schema: Levels, page: str | None = None) -> Page:
         with self.provider.reading(About(Kind.SCHEMA, schema[0])) as session:
-            return Page(*self.provider.dialect.relations(session, schema[0], None, page or "", views_only=True))
+            remotes, following = self.provider.dialect.relations(session, schema[0], after=page or "")
+        return Page([each for each in remotes if each.kind == Kind.VIEW], following)
 
     def check(self, schema: Levels, view: str) -> Json | None:
         with self.provider.reading(About(Kind.VIEW, _full(schema, view))) as session:
@@ -252,6 +239,15 @@ class JdbcViews(ReadOnlyViews):
         )
 
 
+def _schema(store: RemoteStore, session: Session, schema: Levels) -> Remote:
+    """The schema as it is there. Raises NotFound."""
+    there = store.provider.dialect.schemas(session, schema[0])
+    if not there:
+        raise NotFound(f"Schema {schema[0]} does not exist.", kind=Kind.SCHEMA)
+    remote: Remote = there[0]
+    return remote
+
+
 def _full(schema: Levels, table: str) -> str:
     return f"{schema[0]}.{table}"
 
@@ -266,13 +262,6 @@ def _require_identity(there: Remote, identity: str) -> None:
         raise NotFound(f"{there.name} is another object by now.", kind=there.kind)
 
 
-def _settled(store: Any, session: Session, marker: str, load: Callable[[], Remote]) -> Remote:
-    """What `load` returns once no call of this marker is under way."""
-    if marker:
-        store.provider.dialect.wait_for(session, marker)
-    return load()
-
-
 def _ending(
     label: str, verb: str, arguments: Mapping[str, Any], there: Remote | None, essence_of: Callable[[Json], Any]
 ) -> Ending:
@@ -281,12 +270,13 @@ def _ending(
     A creation began when the name was free, so an object that is as it was requested is its own; an alteration began at
     its `version`.
     """
-    if VERBS[verb].may_repeat:
-        is_gone = there is None or there.identity != arguments["identity"]
-        return (Outcome.DONE if is_gone else Outcome.NOT_DONE), there
-    if there is None or there.version == arguments.get("version"):
+
+    def is_ours(there: Remote) -> bool:
+        wanted = arguments["expected"] if "expected" in arguments else arguments["definition"]
+        if there.kind != Kind.VIEW and essence_of(there.definition) == essence_of(wanted):
+            return True
+        raise OutcomeUnknowable(f"{label} does not say who made {there.name} what it is now.")
+
+    if there is not None and there.version == arguments.get("version"):
         return Outcome.NOT_DONE, there
-    wanted = arguments["expected"] if "expected" in arguments else arguments["definition"]
-    if there.kind != Kind.VIEW and essence_of(there.definition) == essence_of(wanted):
-        return Outcome.DONE, there
-    raise OutcomeUnknowable(f"{label} does not say who made {there.name} what it is now.")
+    return ending(verb, arguments, there, is_ours)

@@ -104,13 +104,12 @@ def _tls_of(query: str, known: Mapping[str, Mapping[str, Tls]]) -> Tls:
                 chosen.append(known[key][value.lower()])
             except KeyError:
                 raise _invalid(f"parameter {name!r} is one of {', '.join(known[key])}") from None
-    if Tls.OFF in chosen:
-        return Tls.OFF if set(chosen) <= {Tls.OFF, Tls.PREFER} else _contradiction()
-    return max(chosen, key=list(Tls).index)
-
-
-def _contradiction() -> Tls:
-    raise _invalid("its parameters ask for TLS and against it")
+    strictest = max(chosen, key=list(Tls).index)
+    if Tls.OFF not in chosen:
+        return strictest
+    if strictest is not Tls.PREFER:
+        raise _invalid("its parameters ask for TLS and against it")
+    return Tls.OFF
 
 
 def _invalid(reason: str) -> Invalid:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from metalake.errors import Invalid, Unsupported
-from providers.jdbc.mysql import _column
+from providers.jdbc.mysql import MySQL
 from providers.jdbc.mysql_ddl import MySQLDdl
 from tests.providers.jdbc_tables import NOW, Database, column, external, key, update
 from tests.providers.jdbc_tables import mariadb_database as database  # noqa: F401 (a fixture)
@@ -118,8 +118,8 @@ MYSQL = {  # what MySQL 8 says of a default: the type, the default, EXTRA, and w
 @pytest.mark.parametrize("text", MYSQL)
 def test_mysql_has_its_literals_without_quotes(text: str) -> None:
     type_, extra, wanted = MYSQL[text]
-    read = _column(["a", type_, "YES", text, extra, "", None, None, ""], is_mariadb=False)
-    assert (read["defaultValue"]["type"], read["kept"]["default"]) == wanted
+    read = MySQL()._column(["a", type_, "YES", text, extra, "", None, None, ""], is_mariadb=False)
+    assert (read["defaultValue"]["type"], read["restated"]["default"]) == wanted
     assert read["defaultValue"].get("value", text) == text
 
 
@@ -219,13 +219,8 @@ def test_an_index_of_a_part_of_a_column_is_no_key(database: Database) -> None:
 
 def test_a_timestamp_suits_stricter_servers() -> None:
     """Without explicit_defaults_for_timestamp it would be NOT NULL; MySQL wants the fraction of its default."""
-    definition = {
-        "comment": None,
-        "indexes": [],
-        "columns": [
-            {"name": "at", "spelling": "timestamp(6)", "nullable": True, "autoIncrement": False, "defaultValue": NOW}
-        ],
-    }
+    at = {"name": "at", "spelling": "timestamp(6)", "nullable": True, "autoIncrement": False, "restated": {}}
+    definition = {"comment": None, "indexes": [], "columns": [at | {"defaultValue": NOW}]}
     assert (
         "`at` timestamp(6) NULL DEFAULT CURRENT_TIMESTAMP(6)" in MySQLDdl("MySQL").create_table("s", "t", definition)[0]
     )
