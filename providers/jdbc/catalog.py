@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import ClassVar
@@ -45,19 +45,16 @@ class JdbcCatalog(Provider):
         return parse_jdbc_url(given.url, cls.dialect.schemes, cls.dialect.tls)
 
     @cached_property
-    def given(self) -> JdbcSettings:
-        return self.check(self.properties)
-
-    @cached_property
     def login(self) -> Login:
-        url = self._parsed(self.given)
+        given = self.check(self.properties)
+        url = self._parsed(given)
         return Login(
             url.endpoint,
-            self.given.database or url.database,
-            self.given.user,
-            self.given.password.get_secret_value(),
+            given.database or url.database,
+            given.user,
+            given.password.get_secret_value(),
             url.tls,
-            self.given.most_pooled,
+            given.most_pooled,
         )
 
     def check_locations(self) -> None:
@@ -97,12 +94,7 @@ class JdbcCatalog(Provider):
 
     def wrote(self, about: About, marker: str, statements: Statements, read: Callable[[], Remote]) -> Remote:
         """`write`, and what `read` returns then. Raises OutcomeUnknown if it was written and cannot be read."""
-
-        def checked(session: Session) -> Sequence[str]:
-            self.dialect.check_case(session, about)
-            return statements(session)
-
-        self.write(about, marker, checked)
+        self.write(about, marker, statements)
         try:
             return read()
         except Exception:
@@ -111,4 +103,5 @@ class JdbcCatalog(Provider):
     def write(self, about: About, marker: str, statements: Statements) -> None:
         """Run the statements that `statements` returns for the state that it reads, all or none."""
         with self.opened(about, writes=True) as session:
+            self.dialect.check_case(session, about)
             self.dialect.write(session, self.login, marker, statements)

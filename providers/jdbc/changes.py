@@ -183,6 +183,12 @@ def _require_new(definition: Json, name: str) -> None:
         raise Invalid(f"There are two columns of the name {quote(name)}.", kind=Kind.COLUMN)
 
 
+def is_placed(update: Any) -> bool:
+    """Whether an update gives a column its position."""
+    is_new = isinstance(update, native.AddColumn) and update.position != "default"
+    return is_new or isinstance(update, native.UpdateColumnPosition)
+
+
 def _plain(field: list[str]) -> str:
     if len(field) != 1:
         raise Unsupported(f"fieldName: columns have no fields here: {'.'.join(field)}", kind=Kind.COLUMN)

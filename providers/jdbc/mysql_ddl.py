@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine.interfaces import Dialect as SqlDialect
 
-from formats.native import tables as native
 from metalake.errors import Unsupported
 from metalake.kinds import Kind
 from metalake.wire import quote
-from providers.jdbc.changes import changed, column_of
+from providers.jdbc.changes import changed, column_of, is_placed
 from providers.jdbc.ddl import CURRENT_TIMESTAMP, Ddl, unescaped
 from providers.jdbc.definitions import PRIMARY, Json
 
@@ -87,8 +86,7 @@ class MySQLDdl(Ddl):
         after = before | {"columns": [column | {"was": column["name"]} for column in before["columns"]]}
         for update in updates:
             after = changed(self, after, update)
-            is_new = isinstance(update, native.AddColumn) and update.position != "default"
-            if is_new or isinstance(update, native.UpdateColumnPosition):
+            if is_placed(update):
                 column_of(after, update.field_name[0])["moved"] = True
         was, now_of = {column["name"]: column for column in before["columns"]}, dict[str, str]()
         clauses, above = list[str](), " FIRST"
