@@ -89,14 +89,6 @@ class ViewRecord:
 
 
 @dataclass(frozen=True)
-class OwnCheck:
-    """What a view's own system says of it without running it: `problems` are empty if it can run."""
-
-    engine: str
-    problems: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class ViewDraft:
     """An Iceberg REST create request: a view version, its schema, and the view's properties."""
 
@@ -136,8 +128,8 @@ class ViewStore(LeafStore):
     def require_there(self, actor: Actor, view: Located, *, iceberg: bool) -> None:
         """Raise NotFound if it is gone from its outside system or, with `iceberg`, in another format."""
 
-    def check(self, actor: Actor, view: Located) -> OwnCheck | None:
-        """What the system that has the view finds wrong with it; None where it does not say."""
+    def check(self, actor: Actor, view: Located) -> Json | None:
+        """What the system that has the view finds wrong with it, as `RemoteViews.check`."""
         return None
 
     def only_read(self, located: Located) -> str:

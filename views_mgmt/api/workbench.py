@@ -140,7 +140,7 @@ def _check(each: DialectCheck) -> dict[str, Any]:
         "reads": [_read(read) for read in each.reads],
         "columns": None if columns is None else [_column(column) for column in columns],
         "differences": [{"text": one.text, "position": one.position} for one in each.differences],
-        "own": None if each.own is None else {"engine": each.own.engine, "problems": list(each.own.problems)},
+        "own": each.own,
     }
 
 

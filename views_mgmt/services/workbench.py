@@ -28,7 +28,7 @@ from views_mgmt.services.sources import addresses_of
 from views_mgmt.services.views import load_view, store_of
 from views_mgmt.sql import process
 from views_mgmt.sql.process import Question, SqlCaller
-from views_mgmt.stores import OwnCheck, ViewRecord
+from views_mgmt.stores import ViewRecord
 
 SPARK_QUERY_COLUMNS = "spark.query-column-names"  # a property of Iceberg views; Spark writes it
 MOST_SOURCES = 100  # tables and views looked up per check
@@ -63,7 +63,7 @@ class DialectCheck:
     reading: Reading
     reads: tuple[Read, ...]
     differences: tuple[Difference, ...]
-    own: OwnCheck | None = None
+    own: Json | None = None
 
     @property
     def lacks(self) -> bool:
