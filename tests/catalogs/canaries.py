@@ -26,6 +26,7 @@ from providers.base import Settings
 from providers.glue.settings import GlueSettings
 from providers.hive.settings import HiveSettings
 from providers.iceberg.provider import IcebergSettings
+from providers.jdbc.settings import JdbcSettings
 from tests.demo import PASSWORD
 
 NAMES = (
@@ -124,6 +125,12 @@ PLANTED_IN = {
         "providers.glue.provider.GlueProvider",
         declaring(GlueSettings),
         {"aws-region": "eu-central-1", "aws-glue-endpoint": "http://127.0.0.1:1"},
+    ),
+    "jdbc-postgresql": Planting(
+        "jdbc-postgresql",
+        "providers.jdbc.provider.PostgreSQLProvider",
+        declaring(JdbcSettings),
+        {"jdbc-url": "jdbc:postgresql://127.0.0.1:1/sales", "jdbc-user": "crew", "jdbc-password": "any"},
     ),
 }
 

@@ -50,6 +50,7 @@ LEVELS = {
     **dict.fromkeys(("pyiceberg", "botocore", "urllib3"), logging.DEBUG),
     "django.template": logging.INFO,  # what a template lacks, with its traceback, thousands of times
 }
+OF_SOME = {"warehouse", "allowed-locations", "jdbc-url"}  # other providers take them for anybody's own properties
 COLUMNS = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 
 
@@ -154,7 +155,11 @@ def refusals(world: World) -> Heard:
         {"allowed-locations": url.value.replace("https", "s3")},
         {"note": "******"},
         {"jdbc-password": [url.value]},
+        {"jdbc-url": url.value.replace("https", "jdbc:postgresql")},
+        {"jdbc-url": f"jdbc:postgresql://127.0.0.1/sales?password={url.sung}"},
     ):
+        if OF_SOME & {*extra} - {*world.planting.settings.declared()}:
+            continue
         body = world.registration("sales", world.offered)
         wrong.append((body | {"properties": body["properties"] | extra}, "admin"))
     for number, (body, user) in enumerate(wrong):
