@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -25,10 +26,13 @@ from gravitino.api.metadata_object import MetadataObject
 from gravitino.api.metadata_objects import MetadataObjects
 from gravitino.api.metalake_change import MetalakeChange
 from gravitino.api.rel.column import Column
+from gravitino.api.rel.expressions.literals.literals import Literals
 from gravitino.api.rel.expressions.named_reference import NamedReference
 from gravitino.api.rel.expressions.sorts.sort_direction import SortDirection
 from gravitino.api.rel.expressions.sorts.sort_orders import SortOrders
 from gravitino.api.rel.expressions.transforms.transforms import Transforms
+from gravitino.api.rel.indexes.index import Index
+from gravitino.api.rel.indexes.indexes import Indexes
 from gravitino.api.rel.sql_representation import SQLRepresentation
 from gravitino.api.rel.table_change import TableChange
 from gravitino.api.rel.types.types import Types
@@ -48,6 +52,7 @@ from tests.servers import MetalakeServer
 pytestmark = pytest.mark.slow
 
 ICEBERG = "lakehouse-iceberg"
+PRIMARY, UNIQUE = Index.IndexType.PRIMARY_KEY, Index.IndexType.UNIQUE_KEY
 
 
 @pytest.fixture
@@ -285,32 +290,103 @@ def test_views(lake: Any) -> None:
     assert views.drop_view(NameIdentifier.of("nyc", "later")) is False
 
 
-def test_views_of_databases(client: GravitinoClient, postgres_url: str, mariadb: MariaDB) -> None:
-    with psycopg.connect(postgres_url, autocommit=True) as database:
-        database.execute("CREATE SCHEMA shop; CREATE VIEW shop.late AS SELECT 7::bigint AS id")
-    schema, user = mariadb.create_database(), own_name("u")
-    mariadb.execute(
-        f"CREATE VIEW {schema}.late AS SELECT 7 AS id",
-        f"CREATE USER {user}@'%' IDENTIFIED BY 'x'",
-        f"GRANT SELECT ON {schema}.* TO {user}@'%'",
+@pytest.fixture(params=["jdbc-postgresql", "jdbc-mysql"])
+def database(request: pytest.FixtureRequest, client: GravitinoClient) -> Iterator[tuple[Any, Callable[[str], Any]]]:
+    """A catalog, with all properties that Gravitino's documentation has for it, and its SQL."""
+    mariadb: MariaDB = request.getfixturevalue("mariadb")
+    run: Callable[[str], Any] = mariadb.execute
+    properties, more = mariadb.properties(), {"jdbc-driver": "com.mysql.cj.jdbc.Driver"}
+    if request.param == "jdbc-postgresql":
+        url: str = request.getfixturevalue("postgres_url")
+        run, properties = psycopg.connect(url, autocommit=True).execute, postgres_properties(url)
+        more = {"jdbc-driver": "org.postgresql.Driver", "jdbc-database": properties["jdbc-url"].rpartition("/")[2]}
+    more |= {"jdbc.pool.min-size": "1", "jdbc.pool.max-size": "4"}
+    made = client.create_catalog("db", Catalog.Type.RELATIONAL, request.param, "sales", properties | more)
+    assert made.properties()["jdbc-password"] == "******"
+    client.test_connection("db")
+    yield client.load_catalog("db"), run
+    client.drop_catalog("db", force=True)  # it owns the server, which other tests register, too
+
+
+def columns_of_database() -> list[Column]:
+    cheap = Literals.decimal_literal(Decimal("1.50"))
+    return [
+        Column.of("id", Types.LongType.get(), "who", auto_increment=True, nullable=False),
+        Column.of("code", Types.VarCharType.of(20), nullable=False),
+        Column.of("price", Types.DecimalType.of(10, 2), default_value=cheap),
+        Column.of("day", Types.DateType.get()),
+        Column.of("ok", Types.BooleanType.get()),
+        Column.of("text", Types.StringType.get()),
+    ]
+
+
+def test_schemas_tables_and_views_of_databases(database: tuple[Any, Callable[[str], Any]]) -> None:
+    (catalog, run), schema = database, own_name("sales")
+    schemas, tables, views = catalog.as_schemas(), catalog.as_table_catalog(), catalog.as_view_catalog()
+    assert schemas.create_schema(schema, None, {}).name() == schemas.load_schema(schema).name() == schema
+    assert schema in schemas.list_schemas()
+    with pytest.raises(errors.SchemaAlreadyExistsException):
+        schemas.create_schema(schema, None, {})
+
+    ident = NameIdentifier.of(schema, "orders")
+    indexes = [Indexes.primary("PRIMARY", [["id"]]), Indexes.unique("one_code", [["code"], ["day"]])]
+    made = tables.create_table(ident, columns_of_database(), "sold", {}, indexes=indexes)
+    for table in (made, tables.load_table(ident)):
+        assert (table.name(), table.comment()) == ("orders", "sold")
+        shown = [(column.name(), column.data_type().simple_string(), column.nullable()) for column in table.columns()]
+        assert shown[:3] == [("id", "long", False), ("code", "varchar(20)", False), ("price", "decimal(10,2)", True)]
+        assert shown[3:] == [("day", "date", True), ("ok", "boolean", True), ("text", "string", True)]
+        first, _, price, *_ = table.columns()
+        assert first.auto_increment() and first.comment() == "who" and str(price.default_value().value()) == "1.50"
+        assert {(index.type(), *map(tuple, index.field_names())) for index in table.index()} == {
+            (PRIMARY, ("id",)),
+            (UNIQUE, ("code",), ("day",)),
+        }
+    assert tables.list_tables(Namespace.of(schema)) == [ident]
+    with pytest.raises(errors.TableAlreadyExistsException):
+        tables.create_table(ident, columns_of_database())
+    with pytest.raises(errors.NonEmptySchemaException):
+        schemas.drop_schema(schema, cascade=False)
+
+    last = TableChange.ColumnPosition.default_pos()
+    altered = tables.alter_table(
+        ident,
+        TableChange.update_comment("new"),
+        TableChange.add_column(["label"], Types.VarCharType.of(5), "short", last),
+        TableChange.rename_column(["price"], "cost"),
+        TableChange.update_column_type(["cost"], Types.DecimalType.of(12, 2)),
+        TableChange.update_column_nullability(["code"], True),
+        TableChange.delete_column(["text"], if_exists=False),
+        TableChange.delete_index("one_code", if_exists=False),
+        TableChange.add_index(UNIQUE, "one_day", [["day"]]),
     )
-    asked = {
-        "jdbc-postgresql": ("shop", postgres_properties(postgres_url)),
-        "jdbc-mysql": (schema, mariadb.properties(user, "x")),
-    }
-    for provider, (name, properties) in asked.items():
-        catalog = client.create_catalog(provider, Catalog.Type.RELATIONAL, provider, "", properties)
-        views, late = catalog.as_view_catalog(), NameIdentifier.of(name, "late")
-        assert views.list_views(Namespace.of(name)) == [late]
-        loaded = views.load_view(late)
-        assert [column.name() for column in loaded.columns()] == ["id"]
-        (query,) = loaded.representations()
-        assert provider == f"jdbc-{query.dialect()}" and ("SHOW VIEW" in query.sql()) is (provider == "jdbc-mysql")
-        with pytest.raises(errors.UnsupportedOperationException, match="in an Iceberg catalog"):
-            views.create_view(NameIdentifier.of(name, "x"), loaded.columns(), loaded.representations())
-        with pytest.raises(errors.UnsupportedOperationException, match="in an Iceberg catalog"):
-            views.drop_view(late)
-        client.drop_catalog(provider, force=True)  # it owns the server, which other tests register, too
+    assert altered.comment() == "new" and {index.type() for index in altered.index()} == {PRIMARY, UNIQUE}
+    assert [column.name() for column in altered.columns()] == ["id", "code", "cost", "day", "ok", "label"]
+    assert altered.columns()[2].data_type().simple_string() == "decimal(12,2)" and altered.columns()[1].nullable()
+    with pytest.raises(errors.UnsupportedOperationException):
+        tables.alter_table(ident, TableChange.set_property("a", "1"))
+    with pytest.raises(errors.UnsupportedOperationException):
+        altered.list_partition_names()
+    run(f"CREATE VIEW {schema}.late AS SELECT id FROM {schema}.orders")
+    late = NameIdentifier.of(schema, "late")
+    assert views.list_views(Namespace.of(schema)) == [late]
+    loaded = views.load_view(late)
+    (query,) = loaded.representations()
+    assert [column.name() for column in loaded.columns()] == ["id"] and catalog.provider() == f"jdbc-{query.dialect()}"
+    with pytest.raises(errors.UnsupportedOperationException, match="in an Iceberg catalog"):
+        views.create_view(NameIdentifier.of(schema, "x"), loaded.columns(), loaded.representations())
+    with pytest.raises(errors.UnsupportedOperationException, match="in an Iceberg catalog"):
+        views.drop_view(late)
+    run(f"DROP VIEW {schema}.late")
+    assert tables.alter_table(ident, TableChange.rename("sold")).name() == "sold"
+    with pytest.raises(errors.NoSuchTableException):
+        tables.load_table(ident)
+    assert tables.drop_table(NameIdentifier.of(schema, "sold")) is True and tables.drop_table(ident) is False
+    tables.create_table(ident, columns_of_database()[1:3])
+    assert tables.purge_table(ident) is True
+    assert schemas.drop_schema(schema, cascade=False) is True
+    with pytest.raises(errors.NoSuchSchemaException):
+        schemas.load_schema(schema)
 
 
 def test_users_and_groups(client: GravitinoClient) -> None:

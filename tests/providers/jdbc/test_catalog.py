@@ -12,12 +12,14 @@ from django.test import Client
 from providers import circuit_breaker
 from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
 from providers.jdbc.stores import JdbcTables
+from tests.cases import each
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.canaries import Canary, Listening, dump, leaks
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.catalogs.test_canaries import listening  # noqa: F401 (fixture)
 from tests.mariadb import MariaDB
 from tests.names import own_name
+from tests.ports import free_port
 from tests.providers.jdbc.test_provider import postgres_properties
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,33 +27,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CATALOGS = "metalakes/demo/catalogs"
 CANARY = "canary"
 SUNG = "Sung5ecretSung"
-LOGIN = {"jdbc-user": "CrewOf77Canaries", "jdbc-password": "hunter2Hunter2Hunter2"}
 
 
 def hostile(schema: str) -> list[str]:
     """Names and texts that end what they stand in and go on, in either dialect."""
     drop = f"DROP TABLE {schema}.{CANARY}"
-    ends = (
-        "x'; {}; --",
-        'x"; {}; --',
-        "x`; {}; -- ",
-        "x\\'; {}; -- ",
-        "x\\\\'; {}; #",
-        "x' /*! {} */ '",
-        "x') ; {}; --",
-    )
-    return [
-        *(end.format(drop) for end in ends),
-        "%s %(x)s %% :x ?",
-        "x\\",
-        "'",
-        "`",
-        '"',
-        ";",
-        "/*",
-        "x\ty",
-        "x\u202ey",
-    ]
+    ends = ["x'; {}; --", 'x"; {}; --', "x`; {}; -- ", "x\\'; {}; -- ", "x\\\\'; {}; #", "x' /*! {} */ '",
+            "x') ; {}; --"]  # fmt: skip
+    texts = ["%s %(x)s %% :x ?", "x\\", "'", "`", '"', ";", "/*", "x\ty", "x\u202ey"]
+    return [*(end.format(drop) for end in ends), *texts]
 
 
 class World:
@@ -72,6 +56,17 @@ class World:
     def create(self, name: str, *columns: dict[str, Any], **more: Any) -> Answer:
         columns = columns or ({"name": "id", "type": "long"},)
         return self.caller.post(self.tables, {"name": name, "columns": list(columns), **more})
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """What either wire answers, whatever the status."""
+        credential = base64.b64encode(f"{self.caller.name}:{self.caller.password}".encode()).decode()
+        return (
+            Client()
+            .generic(
+                method, path, orjson.dumps(body), "application/json", headers={"Authorization": f"Basic {credential}"}
+            )
+            .json()
+        )
 
     def load(self, name: str) -> dict[str, Any]:
         shown: dict[str, Any] = JdbcTables(self.provider).load([self.schema], name).definition
@@ -140,43 +135,31 @@ class TestHostileTexts:
         assert (said.status, "at most 1600" in said.message) == (413, True)
         is_long = world.create("long", comment="x" * 65_536).status
         assert is_long == (200 if world.kind == "jdbc-postgresql" else 400)
-        nul: list[dict[str, Any]] = [
-            {"comment": "a\0b"},
-            {"columns": [{"name": "c", "type": "long", "comment": "a\0b"}]},
-        ]
-        for body in nul:
-            said = world.caller.post(world.tables, {"name": "nul", "columns": [{"name": "id", "type": "long"}]} | body)
-            assert said.status == 400, said.body
+        assert world.create("nul", comment="a\0b").status == 400
+        assert world.create("nul", {"name": "c", "type": "long", "comment": "a\0b"}).status == 400
         assert world.names() == [CANARY, *(["long"] if is_long == 200 else [])]
 
 
-def test_no_surface_shows_a_login(world: World, listening: Listening) -> None:  # noqa: F811
-    url = f"{world.kind.replace('-', ':')}://crew:{SUNG}@127.0.0.1/x?password={SUNG}&{SUNG}"
-    credential = base64.b64encode(f"{world.caller.name}:{world.caller.password}".encode()).decode()
-    replies = list[str]()
+@each("wrong", ["password", "port"])
+def test_a_connection_that_cannot_be_made_is_explained(world: World, listening: Listening, wrong: str) -> None:  # noqa: F811
+    given = {"jdbc-user": "CrewOf77Canaries", "jdbc-password": SUNG}
+    if wrong == "port":
+        port = world.properties["jdbc-url"].rpartition(":")[2].partition("/")[0]
+        given["jdbc-url"] = world.properties["jdbc-url"].replace(port, str(free_port()))
+    asked = {"name": "trial", "type": "relational", "provider": world.kind, "properties": world.properties | given}
+    refused = world.ask("POST", f"/api/{CATALOGS}/testConnection", asked)
+    assert refused["code"] == 1007 and "127.0.0.1" in refused["message"]
+    assert ("refused jdbc-user" in refused["message"]) is (wrong == "password")
+    heard = [("reply", str(refused)), *listening.heard, *dump()]
+    own = world.properties["jdbc-password"]
+    watched = [SUNG, own] if len(own) > 5 else [SUNG]
+    assert leaks(heard, [Canary("jdbc-password", word, word) for word in watched]) == []
 
-    def ask(method: str, path: str, body: Any = None) -> None:
-        answer = Client().generic(
-            method,
-            f"/api/{CATALOGS}{path}",
-            orjson.dumps(body),
-            content_type="application/json",
-            headers={"Authorization": f"Basic {credential}"},
-        )
-        replies.append(f"{answer.status_code} {answer.content.decode()}")
 
-    wrong = {"jdbc-password": LOGIN["jdbc-password"]}
-    for given in (wrong, wrong | {"jdbc-url": url}, wrong | {"jdbc-driver": "org.h2.Driver"}):
-        body = {"type": "relational", "provider": world.kind, "properties": world.properties | given}
-        updates = [{"@type": "setProperty", "property": name, "value": value} for name, value in given.items()]
-        ask("POST", "/testConnection", body | {"name": "trial"})
-        ask("POST", "", body | {"name": own_name("crew")})
-        ask("PUT", "/sales", {"updates": updates})
-        for path in ("/sales", "?details=true", "/sales/schemas"):
-            ask("GET", path)
-    assert sum(reply.startswith("400") for reply in replies) == 6
-    assert not any(reply.startswith("500") for reply in replies)
-    watched = [Canary("password", wrong["jdbc-password"], wrong["jdbc-password"]), Canary("jdbc-url", url, SUNG)]
-    watched.append(Canary("own password", SUNG, world.properties["jdbc-password"]))
-    heard = [*(("reply", reply) for reply in replies), *listening.heard, *dump()]
-    assert leaks(heard, [canary for canary in watched if len(canary.sung) > 5]) == []
+def test_partitions_and_the_iceberg_wire_are_refused(world: World) -> None:
+    assert world.caller.get(f"{world.tables}/{CANARY}/partitions").error[:2] == (405, 1006)
+    layout = [{"strategy": "identity", "fieldName": ["id"]}]
+    assert world.create("laid", partitioning=layout).error[:2] == (405, 1006)
+    path = f"/iceberg/demo/v1/sales/namespaces/{world.schema}/tables"
+    assert world.ask("GET", path)["identifiers"] == []
+    assert world.ask("GET", f"{path}/{CANARY}")["error"]["type"] == "NoSuchTableException"

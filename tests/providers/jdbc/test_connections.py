@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from tests.providers.network.conftest import dns  # noqa: F401 (fixture)
 
 SECRET = "hunter2Hunter2"
 ABOUT = About(Kind.CATALOG, "sales")
+NO_DATABASES = [impostors.silent, impostors.dripping, impostors.web_server]
 BOTH = pytest.mark.parametrize("system", ["postgresql", "mysql"])
 Make = Callable[..., JdbcCatalog]
 
@@ -82,7 +83,7 @@ def create(provider: JdbcCatalog, schema: str, name: str = "t") -> Remote:
 
 
 @pytest.fixture
-def schema(provider: Make, mariadb: MariaDB, postgres: PostgresServer) -> Callable[[str], str]:
+def schema(provider: Make) -> Callable[[str], str]:
     def make(system: str) -> str:
         name = own_name("cut")
         run(provider(system), f"CREATE SCHEMA {name}")
@@ -107,25 +108,22 @@ def run(provider: JdbcCatalog, *statements: str) -> None:
 
 
 class TestServersThatAreNone:
-    @each("talk", [impostors.silent, impostors.dripping, impostors.web_server, impostors.mysql(b"x"),
-                   impostors.mysql(b"mysql_native_password")])  # fmt: skip
-    def test_mysql_waits_for_none_of_them(self, provider: Make, monkeypatch: Any, talk: Talk) -> None:
+    @pytest.fixture(autouse=True)
+    def haste(self, monkeypatch: Any) -> None:
         monkeypatch.setattr(mysql, "READ_SECONDS", 0.3)
-        started = time.monotonic()
-        with listening(talk) as (port, _):
-            assert "did not answer, or is another product" in refusal(provider("mysql", port)).message
-        assert time.monotonic() - started < 2
-
-    @each("talk", [impostors.silent, impostors.web_server, impostors.dripping])
-    def test_postgresql_waits_for_none_of_them(self, provider: Make, monkeypatch: Any, talk: Talk) -> None:
         monkeypatch.setattr(postgresql, "CONNECT_SECONDS", 1)
+
+    @each("system, talk", [
+        *((system, talk) for system in ("mysql", "postgresql") for talk in NO_DATABASES),
+        *(("mysql", impostors.mysql(plugin)) for plugin in (b"x", b"mysql_native_password")),
+    ])  # fmt: skip
+    def test_none_of_them_is_waited_for(self, provider: Make, system: str, talk: Talk) -> None:
         started = time.monotonic()
         with listening(talk) as (port, _):
-            assert "did not answer, or is another product" in refusal(provider("postgresql", port)).message
+            assert "did not answer, or is another product" in refusal(provider(system, port)).message
         assert time.monotonic() - started < 4
 
-    def test_one_is_not_the_other(self, provider: Make, monkeypatch: Any) -> None:
-        monkeypatch.setattr(mysql, "READ_SECONDS", 0.3)
+    def test_one_is_not_the_other(self, provider: Make) -> None:
         for system, other in (("postgresql", "mysql"), ("mysql", "postgresql")):
             at = provider(other).login.endpoint.port
             assert "did not answer, or is another product" in refusal(provider(system, at)).message
@@ -265,49 +263,24 @@ class TestAddresses:
 
 
 class TestCutConnections:
-    """What is said of a write whose connection ends, and what was done."""
-
-    @pytest.fixture
-    def cut(self, provider: Make, schema: Any) -> Any:
-        @contextmanager
-        def way(system: str, word: str, **how: bool) -> Iterator[tuple[JdbcCatalog, str, Callable[[], bool]]]:
-            whole, name = provider(system), schema(system)
-            query = f"SELECT 1 FROM information_schema.tables WHERE table_schema = '{name}'"
-            with cutting(whole.login.endpoint.port, word, **how) as port:
-                yield provider(system, port), name, lambda: bool(rows(whole, query))
-
-        return way
-
-    @each("word, after", [("CREATE TABLE", False), ("CREATE TABLE", True), ("COMMIT", False), ("advisory", True)])
-    def test_postgresql_did_nothing_before_the_commit(self, cut: Any, word: str, after: bool) -> None:
-        with cut("postgresql", word, after=after) as (cut_off, name, is_there):
-            with pytest.raises(ProviderUnavailable):
-                create(cut_off, name)
-            assert not is_there()
-
-    def test_postgresql_is_asked_for_a_commit_whose_answer_is_lost(self, cut: Any) -> None:
-        with cut("postgresql", "COMMIT", after=True) as (cut_off, name, is_there):
-            assert create(cut_off, name).name == "t"
-            assert is_there()
-
-    def test_what_postgresql_cannot_be_asked_is_not_known(self, cut: Any) -> None:
-        with cut("postgresql", "COMMIT", after=True, again=False) as (cut_off, name, is_there):
-            with pytest.raises(OutcomeUnknown):
-                create(cut_off, name)
-            assert is_there()
-
-    @each("after", [False, True])
-    def test_mysql_is_not_known_from_the_statement_on(self, cut: Any, after: bool) -> None:
-        with cut("mysql", "CREATE TABLE", after=after) as (cut_off, name, is_there):
-            with pytest.raises(OutcomeUnknown):
-                create(cut_off, name)
-            assert is_there() is after
-
-    def test_mysql_did_nothing_before_the_statement(self, cut: Any) -> None:
-        with cut("mysql", "GET_LOCK", after=True) as (cut_off, name, is_there):
-            with pytest.raises(ProviderUnavailable):
-                create(cut_off, name)
-            assert not is_there()
+    @each("system, word, how, error, is_done", [
+        *(("postgresql", word, {"after": after}, ProviderUnavailable, False)
+          for word, after in (("CREATE TABLE", False), ("CREATE TABLE", True), ("COMMIT", False), ("advisory", True))),
+        ("postgresql", "COMMIT", {"after": True}, None, True),  # it is asked what became of it
+        ("postgresql", "COMMIT", {"after": True, "again": False}, OutcomeUnknown, True),  # nobody can be asked
+        ("mysql", "GET_LOCK", {"after": True}, ProviderUnavailable, False),
+        ("mysql", "CREATE TABLE", {"after": False}, OutcomeUnknown, False),
+        ("mysql", "CREATE TABLE", {"after": True}, OutcomeUnknown, True),
+    ])  # fmt: skip
+    def test_what_is_said_of_a_write_and_what_was_done(
+        self, provider: Make, schema: Any, system: str, word: str, how: Any, error: Any, is_done: bool
+    ) -> None:
+        whole, name = provider(system), schema(system)
+        expected = pytest.raises(error) if error else nullcontext()
+        with cutting(whole.login.endpoint.port, word, **how) as port, expected:
+            create(provider(system, port), name)
+        there = rows(whole, f"SELECT 1 FROM information_schema.tables WHERE table_schema = '{name}'")
+        assert bool(there) is is_done
 
     def test_a_statement_that_was_not_sent_did_nothing(self, provider: Make, schema: Any) -> None:
         for system in ("postgresql", "mysql"):
@@ -429,13 +402,11 @@ class TestSessions:
     def test_few_are_idle_and_none_for_long(self, provider: Make, monkeypatch: Any) -> None:
         monkeypatch.setattr(connections, "_idle", IdleConnections[Session](most_each=8, seconds=0.4, most=3))
         reader = provider("postgresql")
-        count = (
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'metalake' AND datname = current_database()"
-        )
+        ours = "application_name = 'metalake' AND datname = current_database()"
         with ExitStack() as stack:
             for _ in range(5):
                 stack.enter_context(reader.reading(ABOUT))
         assert len(list(connections._idle)) == 3
         time.sleep(0.9)
         assert len(list(connections._idle)) == 0
-        assert rows(reader, count) == [(1,)]
+        assert rows(reader, f"SELECT count(*) FROM pg_stat_activity WHERE {ours}") == [(1,)]
