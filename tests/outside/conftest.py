@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,12 +154,7 @@ def glue_bench(
 
 
 @pytest.fixture
-def postgres_bench(
-    admin: Caller,  # noqa: F811
-    mia: Caller,  # noqa: F811
-    postgres_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Bench:
+def postgres_bench(admin: Caller, mia: Caller, postgres_url: str, monkeypatch: Any) -> Bench:  # noqa: F811
     monkeypatch.setattr(postgresql, "LOCK_SECONDS", 1)
     properties = postgres_properties(postgres_url) | {"nested-namespaces": "true"}
     outside = Postgres(PostgreSQLProvider(1, properties), monkeypatch)
@@ -174,12 +170,7 @@ def own_mariadb() -> Iterator[MariaDB]:
 
 
 @pytest.fixture
-def maria_bench(
-    admin: Caller,  # noqa: F811
-    mia: Caller,  # noqa: F811
-    own_mariadb: MariaDB,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Bench]:
+def maria_bench(admin: Caller, mia: Caller, own_mariadb: MariaDB, monkeypatch: Any) -> Iterator[Bench]:  # noqa: F811
     """On a server of its own: a catalog lists all databases."""
     monkeypatch.setattr(mysql, "LOCK_SECONDS", 1)
     properties = own_mariadb.properties() | {"nested-namespaces": "true"}

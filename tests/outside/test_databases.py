@@ -175,14 +175,6 @@ def test_an_alteration_behind_a_lock_is_refused_and_leaves_nothing(bench: Bench)
     ALTER.act(bench)
 
 
-def test_what_others_altered_meanwhile_waits_for_a_person(bench: Bench) -> None:
-    ALTER.prepare(bench)
-    killed_at("after 0", lambda: ALTER.act(bench))
-    database(bench).execute("ALTER TABLE flights.delays ADD COLUMN by_others INT")
-    settle_all()
-    assert Intent.objects.latest("created_at").state == Intent.State.STUCK
-
-
 def test_a_namesake_is_told_by_its_oid_alone(bench: Bench) -> None:
     """MySQL has nothing that tells them apart: the row stays, with its grants."""
     ALTER.prepare(bench)
@@ -202,19 +194,6 @@ def test_a_rename_and_a_drop_are_read_back(bench: Bench, write: Write, left: lis
     settle_all()
     assert Intent.objects.latest("created_at").state == Intent.State.COMMITTED
     assert list(Securable.objects.filter(parent__name="flights").values_list("name", flat=True)) == left
-
-
-def test_what_others_renamed_is_another_row(bench: Bench) -> None:
-    ALTER.prepare(bench)
-    database(bench).execute(
-        "ALTER TABLE flights.delays RENAME TO late"
-        if bench.catalog == "pg"
-        else "RENAME TABLE flights.delays TO flights.late"
-    )
-    Securable.objects.update(create_time="2020-01-01T00:00:00Z")  # older than the grace of what was just made
-    tables.list_tables(bench.actor, bench.ident("flights"), refresh=True)
-    names = Securable.objects.filter(parent__name="flights").values_list("name", flat=True)
-    assert list(names) == ["late"]
 
 
 def test_names_that_differ_in_case_are_two_schemas(bench: Bench) -> None:

@@ -42,11 +42,8 @@ def test_a_native_type_comes_back(database: Database) -> None:
     assert [each["type"] for each in database.columns("delays").values()] == list(NATIVE)
     assert types(database, "delays") == list(NATIVE.values())
     database.make("late", *(column(type_, type_) for type_ in ("time", "timestamp", "timestamp_tz")))
-    assert [each["type"] for each in database.columns("late").values()] == [
-        "time(6)",
-        "timestamp(6)",
-        "timestamp_tz(6)",
-    ]
+    late = [each["type"] for each in database.columns("late").values()]
+    assert late == ["time(6)", "timestamp(6)", "timestamp_tz(6)"]
 
 
 def test_a_type_of_its_own_comes_back_as_it_was(database: Database) -> None:
@@ -101,18 +98,15 @@ def test_defaults_outlive_an_alteration(database: Database) -> None:
 
 MYSQL = {  # what MySQL 8 says of a default: the type, the default, EXTRA, and what it is here
     "now()": ("varchar(9)", "", ("literal", "'now()'")),
-    "CURRENT_TIMESTAMP": (
-        "datetime",
-        "DEFAULT_GENERATED on update CURRENT_TIMESTAMP",
-        ("function", "CURRENT_TIMESTAMP"),
-    ),
+    "CURRENT_TIMESTAMP":
+        ("datetime", "DEFAULT_GENERATED on update CURRENT_TIMESTAMP", ("function", "CURRENT_TIMESTAMP")),
     "it's \\n": ("varchar(9)", "", ("literal", "'it''s \\n'")),
     "NULL": ("varchar(9)", "", ("literal", "'NULL'")),
     "'quoted'": ("varchar(9)", "", ("literal", "'''quoted'''")),
     "-1.50": ("decimal(9,2)", "", ("literal", "-1.50")),
     "b'101'": ("bit(3)", "", ("unparsed", "(b'101')")),
     "uuid()": ("varchar(40)", "DEFAULT_GENERATED", ("unparsed", "(uuid())")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", MYSQL)
@@ -187,12 +181,8 @@ def test_columns_have_positions(database: Database) -> None:
 
 
 def test_what_is_replaced_by_a_namesake_is_another(database: Database) -> None:
-    made = database.make(
-        "delays",
-        column("a", "varchar(9)"),
-        column("b", "integer"),
-        indexes=[key("a", name="once", sort="UNIQUE_KEY"), key("b", name="twice", sort="UNIQUE_KEY")],
-    )
+    keys = [key("a", name="once", sort="UNIQUE_KEY"), key("b", name="twice", sort="UNIQUE_KEY")]
+    made = database.make("delays", column("a", "varchar(9)"), column("b", "integer"), indexes=keys)
     database.execute("INSERT INTO delays VALUES ('5', 5)")
     after = database.alter(
         "delays",
@@ -200,10 +190,8 @@ def test_what_is_replaced_by_a_namesake_is_another(database: Database) -> None:
         update("addTableIndex", index=key("b", "a", name="once", sort="UNIQUE_KEY")),
         {"@type": "renameColumn", "oldFieldName": ["b"], "newFieldName": "c"},
     )
-    assert after.definition["indexes"] == [
-        key("c", "a", name="once", sort="UNIQUE_KEY"),
-        key("c", name="twice", sort="UNIQUE_KEY"),
-    ]
+    keys = [key("c", "a", name="once", sort="UNIQUE_KEY"), key("c", name="twice", sort="UNIQUE_KEY")]
+    assert after.definition["indexes"] == keys
     assert after.version != made.version
     database.alter("delays", update("deleteTableIndex", name="once"))
     database.alter("delays", update("deleteColumn", "a"), update("addColumn", "a", type="integer"))
@@ -211,16 +199,13 @@ def test_what_is_replaced_by_a_namesake_is_another(database: Database) -> None:
 
 
 def test_an_index_of_a_part_of_a_column_is_no_key(database: Database) -> None:
-    database.execute(
-        "CREATE TABLE delays (a varchar(90), b int, UNIQUE KEY part (a(9)), UNIQUE KEY whole (a, b), KEY (b))"
-    )
+    database.execute("CREATE TABLE delays (a varchar(90), b int, UNIQUE part (a(9)), UNIQUE whole (a, b), KEY (b))")
     assert database.load("delays").definition["indexes"] == [key("a", "b", name="whole", sort="UNIQUE_KEY")]
 
 
 def test_a_timestamp_suits_stricter_servers() -> None:
     """Without explicit_defaults_for_timestamp it would be NOT NULL; MySQL wants the fraction of its default."""
     at = {"name": "at", "spelling": "timestamp(6)", "nullable": True, "autoIncrement": False, "restated": {}}
-    definition = {"comment": None, "indexes": [], "columns": [at | {"defaultValue": NOW}]}
-    assert (
-        "`at` timestamp(6) NULL DEFAULT CURRENT_TIMESTAMP(6)" in MySQLDdl("MySQL").create_table("s", "t", definition)[0]
-    )
+    at["defaultValue"] = NOW
+    (statement, *_) = MySQLDdl("MySQL").create_table("s", "t", {"comment": None, "indexes": [], "columns": [at]})
+    assert "`at` timestamp(6) NULL DEFAULT CURRENT_TIMESTAMP(6)" in statement

@@ -74,8 +74,8 @@ def test_defaults_are_literals_the_time_or_expressions(database: Database) -> No
         "p uuid DEFAULT gen_random_uuid()": "gen_random_uuid()", "q date DEFAULT CURRENT_DATE": "CURRENT_DATE",
         "r text DEFAULT 'a' || 'b'": "('a'::text || 'b'::text)", "s text DEFAULT CURRENT_USER": "CURRENT_USER",
     }  # fmt: skip
-    times = ["t timestamptz DEFAULT now()", "u timestamp DEFAULT LOCALTIMESTAMP", "v text DEFAULT CURRENT_TIMESTAMP"]
-    database.execute(f"CREATE TABLE flights.delays ({', '.join([*values, *expressions, *times[:2], 'w text'])})")
+    rest = ["t timestamptz DEFAULT now()", "u timestamp DEFAULT LOCALTIMESTAMP", "w text"]
+    database.execute(f"CREATE TABLE flights.delays ({', '.join([*values, *expressions, *rest])})")
     shown = {name: each.get("defaultValue") for name, each in database.columns("delays").items()}
     assert shown.pop("w") is None
     assert {name: one["value"] for name, one in shown.items() if one["type"] == "literal"} == {
@@ -97,10 +97,9 @@ def test_columns_that_count_or_are_generated(database: Database) -> None:
     assert database.load("delays").definition["properties"] == {"generated.d": "(c * 2)"}
     database.make("counted", column("id", "long", autoIncrement=True))
     assert database.columns("counted")["id"]["autoIncrement"] and not database.columns("counted")["id"]["nullable"]
-    with pytest.raises(Invalid, match="counts by itself"):
-        database.alter("delays", update("updateColumnDefaultValue", "a", newDefaultValue=literal("integer", "1")))
-    with pytest.raises(Invalid, match="generated column"):
-        database.alter("delays", update("updateColumnDefaultValue", "d", newDefaultValue=literal("integer", "1")))
+    for name, reason in (("a", "counts by itself"), ("d", "generated column")):
+        with pytest.raises(Invalid, match=reason):
+            database.alter("delays", update("updateColumnDefaultValue", name, newDefaultValue=literal("integer", "1")))
     with pytest.raises(Invalid, match="must be declared NOT NULL"):
         database.alter("delays", update("updateColumnAutoIncrement", "c", autoIncrement=True))
     still = [update("updateColumnAutoIncrement", name, autoIncrement=False) for name in "ab"]
@@ -132,10 +131,8 @@ def test_partitioned_and_foreign_tables(database: Database) -> None:
 
 def test_columns_have_no_position(database: Database) -> None:
     before = database.make("delays", column("a", "date"), column("b", "date"))
-    for refused in (
-        update("updateColumnPosition", "b", newPosition="first"),
-        update("addColumn", "c", type="date", position={"after": "a"}),
-    ):
+    added = update("addColumn", "c", type="date", position={"after": "a"})
+    for refused in (update("updateColumnPosition", "b", newPosition="first"), added):
         with pytest.raises(Unsupported, match="position: PostgreSQL adds columns at the end"):
             database.alter("delays", refused)
     assert database.load("delays") == before
