@@ -69,14 +69,13 @@ class MariaDB:
     def start(self) -> None:
         """Start it in some 3 s. Raises AssertionError with the end of its log when it does not start."""
         data, log = self.folder / "data", self.folder / "mariadb.log"
-        if not data.exists():
-            give(self.folder)
-            made = subprocess.run(
-                confined([self.folder], "mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db",
-                         "--auth-root-authentication-method=normal", f"--tmpdir={self.folder}"),
-                capture_output=True, text=True, check=False, cwd=self.folder,
-            )  # fmt: skip
-            assert made.returncode == 0, made.stdout + made.stderr
+        give(self.folder)
+        made = subprocess.run(
+            confined([self.folder], "mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db",
+                     "--auth-root-authentication-method=normal", f"--tmpdir={self.folder}"),
+            capture_output=True, text=True, check=False, cwd=self.folder,
+        )  # fmt: skip
+        assert made.returncode == 0, made.stdout + made.stderr
         (accounts := self.folder / "accounts.sql").write_text(
             "".join(
                 f"CREATE USER IF NOT EXISTS {USER}@'{host}' IDENTIFIED BY '{PASSWORD}';\n"
@@ -95,10 +94,8 @@ class MariaDB:
         return False
 
     def kill(self) -> None:
-        """SIGKILL, as a crash of its machine would; `start` goes on with its data."""
         if self.process is not None:
             processes.kill(self.process)
-            self.process = None
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from providers.jdbc.catalog import JdbcCatalog
 from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
 from providers.remote_objects import Remote
 from tests.mariadb import MariaDB
-from tests.postgres import PostgresServer
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 SHOP = "rental"
@@ -88,13 +87,7 @@ def literal(type_: Any, value: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def postgres_shop(postgres: PostgresServer, postgres_url: str) -> Iterator[Database]:
-    """A database of PostgreSQL that somebody else made."""
-    yield from _in_postgres(postgres_url, SHOP, [(SAMPLES / "rental_postgresql.sql").read_text()])
-
-
-@pytest.fixture
-def postgres_database(postgres: PostgresServer, postgres_url: str) -> Iterator[Database]:
+def postgres_database(postgres_url: str) -> Iterator[Database]:
     yield from _in_postgres(postgres_url, "flights", ["CREATE SCHEMA flights"])
 
 
@@ -114,12 +107,6 @@ def _in_postgres(url: str, schema: str, statements: Sequence[str]) -> Iterator[D
 def postgres_properties(url: str) -> dict[str, str]:
     """The properties of a catalog on a database of the suite's server, which trusts everybody."""
     return {"jdbc-url": f"jdbc:postgresql://{url.rpartition('@')[2]}", "jdbc-user": "postgres", "jdbc-password": "any"}
-
-
-@pytest.fixture
-def mariadb_shop(mariadb: MariaDB) -> Iterator[Database]:
-    """A database of MariaDB that somebody else made."""
-    yield from _in_mariadb(mariadb, (SAMPLES / "rental_mysql.sql").read_text().split(";\n"))
 
 
 @pytest.fixture
@@ -149,6 +136,11 @@ def database(request: pytest.FixtureRequest) -> Database:
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
-def shop(request: pytest.FixtureRequest) -> Database:
-    made: Database = request.getfixturevalue(f"{request.param}_shop")
-    return made
+def shop(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """A database that somebody else made, on both."""
+    if request.param == "postgres":
+        statements = [(SAMPLES / "rental_postgresql.sql").read_text()]
+        yield from _in_postgres(request.getfixturevalue("postgres_url"), SHOP, statements)
+    else:
+        statements = (SAMPLES / "rental_mysql.sql").read_text().split(";\n")
+        yield from _in_mariadb(request.getfixturevalue("mariadb"), statements)

@@ -1,12 +1,12 @@
 """Views that live in databases: found, read and checked here, written there; with a real PostgreSQL and MariaDB."""
+# ruff: noqa: F811
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 
 from catalogs.models import Catalog
@@ -23,7 +23,8 @@ from tests.iceberg_rest.world import Caller as IcebergCaller
 from tests.mariadb import MariaDB
 from tests.names import own_name
 from tests.postgres import PostgresServer
-from tests.providers.jdbc.test_provider import postgres_properties
+from tests.providers import jdbc_tables
+from tests.providers.jdbc_tables import mariadb_database, postgres_database, postgres_properties  # noqa: F401
 from tests.views_mgmt.conftest import body, sql, update
 from views_mgmt.services.dependencies import read_new_versions
 
@@ -51,6 +52,15 @@ BROKEN = (
     "CREATE VIEW {s}.zero AS SELECT id / 0 AS it FROM {s}.orders",
     'CREATE TABLE {s}."Odd One" ("Id" int, id text)',
     'CREATE VIEW {s}.odd AS SELECT "Id", id FROM {s}."Odd One"',
+)
+OF_MARIADB = (
+    "CREATE TABLE orders (id int unsigned NOT NULL, Name varchar(20) COMMENT 'whose', is_late tinyint(1))",
+    "CREATE VIEW late AS SELECT ID AS id, Name, is_late, upper(Name) AS Loud FROM orders WHERE is_late",
+    "CREATE SQL SECURITY INVOKER VIEW checked AS SELECT id, count(*) AS n FROM late GROUP BY id",
+    "CREATE TABLE gone (id int, c int)",
+    "CREATE VIEW broken AS SELECT id FROM gone",
+    "CREATE VIEW lost_column AS SELECT c FROM gone",
+    "DROP TABLE gone",
 )
 
 
@@ -92,35 +102,23 @@ def register(caller: Caller, name: str, provider: str, properties: dict[str, str
     return of[provider](Catalog.objects.get(name=name).pk, properties)
 
 
-@pytest.fixture
-def pg(admin: Caller, postgres: PostgresServer, postgres_url: str) -> Database:
+def registered(caller: Caller, catalog: str, there: jdbc_tables.Database, statements: Sequence[str]) -> Database:
     def run(*statements: str) -> None:
-        with psycopg.connect(postgres_url, autocommit=True) as connection:
-            for statement in statements:
-                connection.execute(statement.format(s="shop"))
+        there.execute(*(each.format(s=there.schema) for each in statements))
 
-    run("CREATE SCHEMA {s}", *SHOP)
-    provider = register(admin, "pg", "jdbc-postgresql", postgres_properties(postgres_url))
-    return Database(admin, "pg", "shop", run, provider)
+    run(*statements)
+    provider = register(caller, catalog, f"jdbc-{there.provider.dialect.word}", dict(there.provider.properties))
+    return Database(caller, catalog, there.schema, run, provider)
 
 
 @pytest.fixture
-def maria(admin: Caller, mariadb: MariaDB) -> Database:
-    schema = mariadb.create_database()
+def pg(admin: Caller, postgres_database: jdbc_tables.Database) -> Database:
+    return registered(admin, "pg", postgres_database, SHOP)
 
-    def run(*statements: str) -> Any:
-        return mariadb.execute(f"USE {schema}", *(each.format(s=schema) for each in statements))
 
-    run(
-        "CREATE TABLE orders (id int unsigned NOT NULL, Name varchar(20) COMMENT 'whose', is_late tinyint(1))",
-        "CREATE VIEW late AS SELECT ID AS id, Name, is_late, upper(Name) AS Loud FROM orders WHERE is_late",
-        "CREATE SQL SECURITY INVOKER VIEW checked AS SELECT id, count(*) AS n FROM late GROUP BY id",
-        "CREATE TABLE gone (id int, c int)",
-        "CREATE VIEW broken AS SELECT id FROM gone",
-        "CREATE VIEW lost_column AS SELECT c FROM gone",
-        "DROP TABLE gone",
-    )
-    return Database(admin, "my", schema, run, register(admin, "my", "jdbc-mysql", mariadb.properties()))
+@pytest.fixture
+def maria(admin: Caller, mariadb_database: jdbc_tables.Database) -> Database:
+    return registered(admin, "my", mariadb_database, OF_MARIADB)
 
 
 def columns(view: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -165,7 +163,7 @@ def test_writing_is_refused(pg: Database) -> None:
     asked = {"name": "x", "schema": COLUMNS, "view-version": view_version(), "properties": {}}
     assert IcebergCaller("admin", catalog="pg").post("namespaces/shop/views", asked).error[2] == REFUSAL
     assert pg.view("late") == late
-    made = page("shop", "/views/new")
+    made = page("flights", "/views/new")
     assert REFUSAL in made and "Make it" not in made
     dialects = page("late", "/dialects")
     assert REFUSAL in dialects and "Add a dialect" not in dialects and "Update" not in dialects
@@ -248,11 +246,11 @@ def test_postgresqls_planner_says_what_is_wrong_and_names_nothing(pg: Database) 
     assert pg.problems("telling") == ["PostgreSQL cannot plan it (SQLSTATE P0001)."]
     assert [pg.problems(name) for name in ("late", "filled", "checked", "zero")] == [[], [], [], []]
     with pg.provider.reading(About(Kind.VIEW, "telling")) as session:
-        assert session.names_of("SELECT * FROM shop.telling WHERE 1=0") == ["it"], "its function was not computed"
+        assert session.names_of("SELECT * FROM flights.telling WHERE 1=0") == ["it"], "its function was not computed"
     found = pg.check("odd")  # whose names are read as the database has them
     assert found["problems"] == found["differences"] == found["own"]["problems"] == []
     assert found["own"]["engine"].startswith("PostgreSQL ")
-    assert [each["fullName"] for each in found["reads"]] == ["pg.shop.Odd One"]
+    assert [each["fullName"] for each in found["reads"]] == ["pg.flights.Odd One"]
     assert columns(found) == [("Id", "integer"), ("id", "string")]
     draft = {"representation": sql("postgresql", "SELECT 1 AS one")}
     (drafted,) = pg.caller.post(f"{pg.path}/views/late/check", draft)["dialects"]
@@ -275,10 +273,10 @@ def test_the_rights_of_accounts_are_no_problem_of_a_view(
             f"RESET ROLE; REVOKE ALL ON {{s}}.orders FROM {maker}",
         )
         own = postgres_properties(postgres_url) | {"jdbc-user": reader}
-        few = Database(pg.caller, "few", "shop", pg.run, register(pg.caller, "few", "jdbc-postgresql", own))
+        few = Database(pg.caller, "few", "flights", pg.run, register(pg.caller, "few", "jdbc-postgresql", own))
         assert columns(few.view("late")) == columns(pg.view("late"))
         for name in ("late", "ours"):
-            assert few.provider.call("check_view", {"schema": ["shop"], "view": name}) is None
+            assert few.provider.call("check_view", {"schema": ["flights"], "view": name}) is None
         assert few.problems("theirs") == ["Its owner may not read, or not use, something that it reads."]
     finally:
         pg.run(f"DROP OWNED BY {maker}, {reader}", f"DROP ROLE {maker}", f"DROP ROLE {reader}")
@@ -286,15 +284,15 @@ def test_the_rights_of_accounts_are_no_problem_of_a_view(
 
 def test_lineage_and_search_include_them(pg: Database, flights: Any) -> None:
     assert pg.get("views").status == 200 and pg.get("tables").status == 200
-    far = body("far", sql("trino", "SELECT id FROM pg.shop.checked"), columns=[{"name": "id", "type": "long"}])
+    far = body("far", sql("trino", "SELECT id FROM pg.flights.checked"), columns=[{"name": "id", "type": "long"}])
     assert pg.caller.post(f"{CATALOGS}/flights/schemas/nyc/views", far).status == 200
     for _ in range(5):  # what is slow now has its turn later
         read_new_versions()
     found = pg.get("views/checked/lineage")
     read = [(each["fullName"], each["type"], each["level"]) for each in found["reads"]]
-    assert read == [("pg.shop.late", "view", 1), ("pg.shop.orders", "table", 2)]
+    assert read == [("pg.flights.late", "view", 1), ("pg.flights.orders", "table", 2)]
     assert [each["view"] for each in found["readBy"]] == ["flights.nyc.far"]
     readers = pg.get("tables/orders/lineage")["readBy"]
-    above = {f"pg.shop.{name}" for name in ("late", "filled", "checked")} | {"flights.nyc.far"}
+    above = {f"pg.flights.{name}" for name in ("late", "filled", "checked")} | {"flights.nyc.far"}
     assert {each["view"] for each in readers} == above
     assert f"/objects/{view_id('pg', 'late')}" in text(sign_in("admin"), "/search?q=late")

@@ -21,9 +21,7 @@ from tests.providers.jdbc_tables import (  # noqa: F401 (fixtures)
     key,
     literal,
     mariadb_database,
-    mariadb_shop,
     postgres_database,
-    postgres_shop,
     shop,
     update,
 )
