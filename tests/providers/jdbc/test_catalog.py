@@ -1,4 +1,5 @@
 """Catalogs on databases over the native wire: hostile names and texts run nothing, and no login is read anywhere."""
+# ruff: noqa: F811
 
 from __future__ import annotations
 
@@ -10,17 +11,13 @@ import pytest
 from django.test import Client
 
 from providers import circuit_breaker
-from providers.jdbc.provider import MySQLProvider, PostgreSQLProvider
-from providers.jdbc.stores import JdbcTables
 from tests.cases import each
 from tests.catalogs.callers import Answer, Caller
 from tests.catalogs.canaries import Canary, Listening, dump, leaks
 from tests.catalogs.conftest import admin  # noqa: F401 (fixture)
 from tests.catalogs.test_canaries import listening  # noqa: F401 (fixture)
-from tests.mariadb import MariaDB
-from tests.names import own_name
 from tests.ports import free_port
-from tests.providers.jdbc.test_provider import postgres_properties
+from tests.providers.jdbc_tables import Database, database, mariadb_database, postgres_database  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,12 +38,12 @@ def hostile(schema: str) -> list[str]:
 class World:
     """A catalog `sales` of `admin`, with a schema in which lies a table that has to stay."""
 
-    def __init__(self, caller: Caller, provider: Any, properties: dict[str, str]) -> None:
-        self.caller, self.provider, self.properties = caller, provider, properties
-        self.kind, self.schema = f"jdbc-{provider.dialect.word}", own_name("crew")
-        body = {"name": "sales", "type": "relational", "provider": self.kind, "properties": properties}
+    def __init__(self, caller: Caller, database: Database) -> None:
+        self.caller, self.database, self.schema = caller, database, database.schema
+        self.properties = dict(database.provider.properties)
+        self.kind = f"jdbc-{database.provider.dialect.word}"
+        body = {"name": "sales", "type": "relational", "provider": self.kind, "properties": self.properties}
         assert caller.post(CATALOGS, body).status == 200
-        assert caller.post(f"{CATALOGS}/sales/schemas", {"name": self.schema}).status == 200
         assert self.create(CANARY).status == 200
 
     @property
@@ -60,28 +57,21 @@ class World:
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """What either wire answers, whatever the status."""
         credential = base64.b64encode(f"{self.caller.name}:{self.caller.password}".encode()).decode()
-        return (
-            Client()
-            .generic(
-                method, path, orjson.dumps(body), "application/json", headers={"Authorization": f"Basic {credential}"}
-            )
-            .json()
-        )
+        return Client().generic(
+            method, path, orjson.dumps(body), "application/json", headers={"Authorization": f"Basic {credential}"}
+        ).json()  # fmt: skip
 
     def load(self, name: str) -> dict[str, Any]:
-        shown: dict[str, Any] = JdbcTables(self.provider).load([self.schema], name).definition
-        return shown
+        return self.database.load(name).definition
 
     def names(self) -> list[str]:
-        return [each.name for each in JdbcTables(self.provider).list([self.schema]).items]
+        return sorted(self.database.listed())
 
 
-@pytest.fixture(params=["postgresql", "mysql"])
-def world(request: Any, admin: Caller, postgres_url: str, mariadb: MariaDB) -> World:  # noqa: F811
+@pytest.fixture
+def world(admin: Caller, database: Database) -> World:
     circuit_breaker.forget_all()
-    is_mysql = request.param == "mysql"
-    given = mariadb.properties() if is_mysql else postgres_properties(postgres_url)
-    return World(admin, (MySQLProvider if is_mysql else PostgreSQLProvider)(1, given), given)
+    return World(admin, database)
 
 
 class TestHostileTexts:
@@ -141,7 +131,7 @@ class TestHostileTexts:
 
 
 @each("wrong", ["password", "port"])
-def test_a_connection_that_cannot_be_made_is_explained(world: World, listening: Listening, wrong: str) -> None:  # noqa: F811
+def test_a_connection_that_cannot_be_made_is_explained(world: World, listening: Listening, wrong: str) -> None:
     given = {"jdbc-user": "CrewOf77Canaries", "jdbc-password": SUNG}
     if wrong == "port":
         port = world.properties["jdbc-url"].rpartition(":")[2].partition("/")[0]
