@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 
 from metalake_client.engines.databases import DRIVERS
 from tests.catalogs.racing import Client
 from tests.jars import LOCKED
-from tests.mariadb import MariaDB
 from tests.names import own_name
+from tests.providers.jdbc_tables import Database, mariadb_database, postgres_database  # noqa: F401 (fixtures)
 from tests.servers import MetalakeServer
 from tests.spark import Spark
 
@@ -43,7 +42,7 @@ class Databases:
     server: MetalakeServer
     metalake: str
     properties: dict[str, str]
-    execute: Callable[[str], list[Any]]
+    execute: Callable[..., list[Any]]
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
         answer = Client(self.server.url).send(method, f"/api/metalakes/{self.metalake}/{path}", body)
@@ -58,25 +57,16 @@ class Databases:
 
 @pytest.fixture
 def databases(request: pytest.FixtureRequest, metalake_server: MetalakeServer, scheme: str) -> Iterator[Databases]:
-    if scheme == "postgresql":
-        url: str = request.getfixturevalue("postgres_url")
-        login = {"jdbc-user": "postgres", "jdbc-password": "canary-4f0d"}
-        properties = login | {"jdbc-url": f"jdbc:postgresql://{url.rpartition('@')[2]}"}
-    else:
-        mariadb: MariaDB = request.getfixturevalue("mariadb")
-        properties = mariadb.properties() | {"jdbc-url": mariadb.jdbc_url.replace("mysql", scheme)}
-
-    def execute(statement: str) -> list[Any]:
-        if scheme != "postgresql":
-            return list(map(tuple, mariadb.execute(statement)))
-        with psycopg.connect(url, autocommit=True) as connection:
-            cursor = connection.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-
-    made = Databases(metalake_server, own_name("m"), properties, execute)
+    word = "postgres" if scheme == "postgresql" else "mariadb"
+    database: Database = request.getfixturevalue(f"{word}_database")
+    properties = dict(database.provider.properties)
+    properties["jdbc-url"] = properties["jdbc-url"].replace("mysql", scheme)
+    if scheme == "postgresql":  # which trusts everybody
+        properties["jdbc-password"] = "canary-4f0d"
+    made = Databases(metalake_server, own_name("m"), properties, database.execute)
     named = {"name": made.metalake}
     assert Client(metalake_server.url).send("POST", "/api/metalakes", named).status == 200
-    provider = "jdbc-postgresql" if scheme == "postgresql" else "jdbc-mysql"
+    provider = f"jdbc-{database.provider.dialect.word}"
     catalog = {"name": "db", "type": "relational", "provider": provider, "properties": properties}
     made.send("POST", "catalogs", catalog)
     yield made
