@@ -161,7 +161,7 @@ def test_writing_is_refused(pg: Database) -> None:
     refused += [pg.caller.delete(f"{pg.path}/views/late")]
     assert {(each.error, each.message) for each in refused} == {((405, 1006, "UnsupportedOperationException"), REFUSAL)}
     asked = {"name": "x", "schema": COLUMNS, "view-version": view_version(), "properties": {}}
-    assert IcebergCaller("admin", catalog="pg").post("namespaces/shop/views", asked).error[2] == REFUSAL
+    assert IcebergCaller("admin", catalog="pg").post(f"namespaces/{pg.schema}/views", asked).error[2] == REFUSAL
     assert pg.view("late") == late
     made = page("flights", "/views/new")
     assert REFUSAL in made and "Make it" not in made
