@@ -17,7 +17,7 @@ from tests.providers.jdbc_tables import Database, mariadb_database, postgres_dat
 from tests.servers import MetalakeServer
 from tests.spark import Spark
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # three Sparks start
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # a Spark starts for each database
 
 PROGRAM = """
 import json
