@@ -18,6 +18,7 @@ urlpatterns = [
     route(f"{METALAKE}/access/check", access.Check),
     route(f"{METALAKE}/access/objects/{OBJECT}", access.WhoReaches),
     route(f"{METALAKE}/access/objects/{OBJECT}/changes", audit_log.ChangesOfObject),
+    route(f"{METALAKE}/access/audit", audit_log.Audit),
     route(f"{METALAKE}/access/objects/{OBJECT}/use", usage.UseOfObject),
     route(f"{METALAKE}/access/use", usage.OwnUse),
     route(f"{METALAKE}/access/objects/{OBJECT}/grantable", grantable.Grantable),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -17,9 +18,9 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import Max, QuerySet
 
-from authz.models import Fact, User
+from authz.models import AuditEntry, Fact, User
 from metalake.errors import Invalid
-from metalake.events import Event, Into
+from metalake.events import Event, Into, record
 
 log = logging.getLogger(__name__)
 
@@ -165,6 +166,49 @@ def verify(since: Head | None = None) -> Broken | None:
     if since is not None and since.position > at.position:
         return Broken(at.position + 1, f"the facts of positions {at.position + 1} to {since.position} are missing")
     return None
+
+
+# Verifying reads every fact, so it is a command, which leaves its result in the audit.
+
+VERIFIED, BROKEN = "history.verified", "history.broken"
+VERIFIER = "verify_history"  # the command, as an actor
+
+
+class Verification(NamedTuple):
+    """When the chain was last verified, up to which position, and what was wrong there, if anything."""
+
+    at: datetime
+    position: int
+    says: str
+
+    @property
+    def is_intact(self) -> bool:
+        return not self.says
+
+
+class Proof(NamedTuple):
+    """The end of the chain, how many facts are not sealed yet, and the last verification; None if there was none."""
+
+    head: Head
+    unsealed: int
+    verification: Verification | None
+
+
+def proof() -> Proof:
+    """The state of the chain, without verifying it: three looks into an index."""
+    waiting = Fact.objects.filter(position__isnull=True).count()
+    results = AuditEntry.objects.filter(actor=VERIFIER, event__in=(VERIFIED, BROKEN))
+    last = results.order_by("-pk").values_list("at", "details").first()
+    return Proof(head(), waiting, last and Verification(last[0], last[1]["position"], last[1].get("says", "")))
+
+
+def record_verification(broken: Broken | None) -> None:
+    """Put the result of `verify` into the audit, with the head up to which it is intact."""
+    name, details = (BROKEN, broken._asdict()) if broken else (VERIFIED, head()._asdict())
+    event = Event(
+        name=name, actor=VERIFIER, kind="", object_id=0, full_name="history", metalake_id=None, details=details
+    )
+    record(event)
 
 
 def parse_head(text: str) -> Head:

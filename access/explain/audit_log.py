@@ -43,6 +43,11 @@ def leave_to_metalake(*events: str) -> None:
     _telling_of_others.update(events)
 
 
+def telling_of_others() -> set[str]:
+    """The events that `leave_to_metalake` registered."""
+    return _telling_of_others
+
+
 def read_audit(actor: Actor, metalake: str, on: Place, before: int | None = None) -> Iterator[AuditLine]:
     """The changes of an object by name, as `audit_of` gives them. Raises NotFound, NotInUse, Forbidden."""
     return audit_of(actor, open_on(actor, metalake, on)[1], before)
@@ -107,8 +112,12 @@ def _batches(metalake: int, after: int, until: int) -> Iterator[list[AuditRow]]:
 def _row(
     place: int, at: datetime, event: str, actor: str, kind: str, on: int, name: str, details: Mapping[str, Any]
 ) -> AuditRow:
-    says = str(details.get("why", "")) if event == REFUSED else _sentence(event, details)
-    return AuditRow(place, at, event, actor, kind, on, name, says)
+    return AuditRow(place, at, event, actor, kind, on, name, says(event, details))
+
+
+def says(event: str, details: Mapping[str, Any]) -> str:
+    """What was done, or why it was refused, without the places and other objects that the audit also records."""
+    return str(details.get("why", "")) if event == REFUSED else _sentence(event, details)
 
 
 def _line(id: int, at: datetime, event: str, actor: str, details: Mapping[str, Any]) -> AuditLine:

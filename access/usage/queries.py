@@ -82,7 +82,7 @@ def use_on(actor: Actor, target: Located, since: datetime | None) -> Record:
     about = UseObject.objects.filter(object_id=target.id).values_list("id", flat=True).first() or 0
     # Lists all hours explicitly, so that each is one index lookup.
     rows = Use.objects.filter(about=about, hour__in=range(began, hour_of(timezone.now()) + 1))
-    return _record(_lines(rows, {}), began)
+    return _record(lines_of(rows, {}), began)
 
 
 def own_use(actor: Actor, metalake: str, since: datetime | None) -> Record:
@@ -98,10 +98,10 @@ def own_use(actor: Actor, metalake: str, since: datetime | None) -> Record:
     ids = dict(UseObject.objects.filter(pk__in=rows.values("about"), metalake_id=top.id).values_list("id", "object_id"))
     seen = {id: on for id, on in by_ids(ids.values()).items() if policy.sees(actor, on)}
     on = {about: seen[id] for about, id in ids.items() if id in seen}
-    return _record([line for line in _lines(rows, on) if line.on is not None], began)
+    return _record([line for line in lines_of(rows, on) if line.on is not None], began)
 
 
-def _lines(rows: QuerySet[Use], on: dict[int, Located]) -> list[Asked]:
+def lines_of(rows: QuerySet[Use], on: dict[int, Located]) -> list[Asked]:
     """The sums of these rows by user, object and question; the object is None if it is not in `on`."""
     sums = list(_sums_of(rows))
     users = dict(UseCaller.objects.filter(pk__in={row[0] for row in sums}).values_list("id", "user_id"))
@@ -161,6 +161,10 @@ def hour_of(moment: datetime | None) -> int:
     if moment > timezone.now() + timedelta(seconds=1):
         raise Invalid(f"since is a moment of the past, not {moment.isoformat()}.")
     return max(oldest, int(moment.timestamp() // HOUR))
+
+
+def at_hour(hour: int) -> datetime:
+    return _at(hour * HOUR)
 
 
 def _at(seconds: float) -> datetime:

@@ -53,7 +53,7 @@ RECORD = {
 def record_reply(record: Record, some: Sequence[Asked], token: str | None) -> dict[str, Any]:
     gaps = [{"begins": written(gap.begins), "ends": written(gap.ends)} for gap in record.gaps]
     return present(
-        uses=list(map(_asked_reply, some)),
+        uses=list(map(asked_reply, some)),
         since=written(record.since),
         completeUntil=written(record.complete_until),
         gaps=gaps,
@@ -61,7 +61,7 @@ def record_reply(record: Record, some: Sequence[Asked], token: str | None) -> di
     )
 
 
-def _asked_reply(line: Asked) -> dict[str, Any]:
+def asked_reply(line: Asked) -> dict[str, Any]:
     return present(
         user=line.user,
         on=object_reply(line.on) if line.on else None,

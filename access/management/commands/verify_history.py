@@ -27,6 +27,7 @@ class Command(BaseCommand):
             raise CommandError(wrong.message) from None
         history.seal()
         broken = history.verify(since)
+        history.record_verification(broken)
         if broken:
             key = (
                 " METALAKE_SECRET_KEY here may not be the one that it was written with." if broken.position == 1 else ""
