@@ -47,6 +47,7 @@ SECTIONS = (
     Section("People", "people", PEOPLE),
     Section("Access", "access", frozenset({"matrix", "matrix-changes", "reviewed", "undo"})),
     Section("Jobs", "jobs", frozenset({"jobs", "findings", "start-job", "run", "change-schedule"})),
+    Section("Audit", "audit"),
 )
 
 

@@ -4,6 +4,7 @@ from frontend import sections
 from frontend.pages import (
     access,
     access_review,
+    audit,
     catalogs,
     changes,
     components,
@@ -89,6 +90,9 @@ urlpatterns = [
     path("metalakes/<int:metalake_id>/jobs/runs/<int:run_id>", jobs.show_run, name="run"),
     path("metalakes/<int:metalake_id>/jobs/runs/<int:run_id>/cancel", jobs.cancel_run, name="cancel-run"),
     path("metalakes/<int:metalake_id>/jobs/schedules", jobs.change_schedule, name="change-schedule"),
+    path("metalakes/<int:metalake_id>/audit", audit.show_audit, name="audit"),
+    path("metalakes/<int:metalake_id>/audit.csv", audit.download_csv, name="audit-csv"),
+    path("metalakes/<int:metalake_id>/audit.jsonl", audit.download_lines, name="audit-lines"),
     path("metalakes/<int:metalake_id>/reviewed", access_review.show_reviewed, name="reviewed"),
     path("search", search.search, name="search"),
     path("invitations/<str:secret>", invitations.invitation, name="invitation"),

@@ -229,7 +229,7 @@ def _entries(actor: Actor, rows: list[AuditEntry], *, whole: bool) -> Iterator[E
     dropped = {} if whole else _dropped(actor, [row for row in rows if row.object_id not in today])
     for row in rows:
         on = today.get(row.object_id)
-        is_read = on is not None and on.kind in _ACCESS_KINDS and reads_access(actor, on)
+        is_read = on is not None and reads_access(actor, on)
         is_shown = is_read or (on is not None and policy.sees(actor, on))
         name: str | None = None
         if whole:

@@ -69,8 +69,9 @@ class Redactor:
 
 
 def reads_access(actor: Actor, on: Lineage) -> bool:
-    """Whether the actor may read other people's access to this object."""
-    return policy.permits(actor, operations.read_access(on.nodes[-1].kind), on)
+    """Whether the actor may read other people's access to this object; no for a role, which has none."""
+    operation = operations.FAMILIES["read_access"].get(Kind(on.nodes[-1].kind))
+    return operation is not None and policy.permits(actor, operation, on)
 
 
 class Place(NamedTuple):

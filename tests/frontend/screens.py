@@ -48,6 +48,9 @@ ADDRESSES = {
     "metalakes/<int:metalake_id>/people/groups/<int:group_id>": "/metalakes/{metalake}/people/groups/{group}",
     "metalakes/<int:metalake_id>/people/roles": "/metalakes/{metalake}/people/roles",
     "metalakes/<int:metalake_id>/people/roles/<int:role_id>": "/metalakes/{metalake}/people/roles/{role}",
+    "metalakes/<int:metalake_id>/audit": "/metalakes/{metalake}/audit?on=lake",
+    "metalakes/<int:metalake_id>/audit.csv": "/metalakes/{metalake}/audit.csv",
+    "metalakes/<int:metalake_id>/audit.jsonl": "/metalakes/{metalake}/audit.jsonl",
     "metalakes/<int:metalake_id>/reviewed": "/metalakes/{metalake}/reviewed",
     "metalakes/<int:metalake_id>/jobs": "/metalakes/{metalake}/jobs",
     "metalakes/<int:metalake_id>/jobs/findings": "/metalakes/{metalake}/jobs/findings?of=objects",
@@ -78,6 +81,8 @@ PARTS = (
     "objects/<int:object_id>/grant/people",
     "objects/<int:object_id>/users",
     "objects/<int:object_id>/access.csv",
+    "metalakes/<int:metalake_id>/audit.csv",
+    "metalakes/<int:metalake_id>/audit.jsonl",
 )
 """Routes that answer parts of a page, or a file."""
 
