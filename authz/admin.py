@@ -7,6 +7,7 @@ our roles, so their admin page is removed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from django import forms
@@ -17,6 +18,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from authz.models import (
@@ -245,9 +247,26 @@ class GrantAdmin(ReadOnlyAdmin):
         return row.group.role.name
 
 
+class MomentsFilter(RangeDateTimeFilter):
+    """From a moment to before another one, in UTC; a date alone is its beginning."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        for end, lookup in (("from", "gte"), ("to", "lt")):
+            day, clock = (self.used_parameters.get(f"{self.parameter_name}_{end}_{part}") for part in (0, 1))
+            try:
+                moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}").replace(tzinfo=UTC)
+            except ValueError:
+                continue
+            queryset = queryset.filter(**{f"{self.parameter_name}__{lookup}": moment})
+        return queryset
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("at", "actor", "event", "full_name", "kind", "request_id")
+    list_filter = (("at", MomentsFilter),)
+    list_filter_submit = True
+    ordering: ClassVar[tuple[str, ...]] = ("-at", "-pk")  # an index also finds a range of years ago
     search_fields = ("actor", "event", "full_name", "object_id__exact", "request_id__exact")
 
 

@@ -26,7 +26,7 @@ class ReadOnlyAdmin(ModelAdmin):
     paginator = InfinitePaginator
     show_full_result_count = False
     list_per_page = 50
-    ordering: ClassVar = ("-pk",)
+    ordering: ClassVar[tuple[str, ...]] = ("-pk",)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)

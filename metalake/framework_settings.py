@@ -2,6 +2,7 @@
 
 LIBRARY_APPS = [
     "unfold",
+    "unfold.contrib.filters",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -106,3 +107,9 @@ CELERY_BEAT_SCHEDULE = {
     "do what is due every round": {"task": "metalake.do_round", "schedule": 15.0, "options": {"expires": 30.0}},
 }
 DJANGO_CELERY_BEAT_TZ_AWARE = True
+
+ADMIN_TEAL = {
+    "50": "#f0f8f8", "100": "#e1f1f1", "200": "#c3e3e3", "300": "#9bd3d3", "400": "#74cacb", "500": "#2f9a9d",
+    "600": "#0d6569", "700": "#0a585b", "800": "#084e51", "900": "#0a3c3f", "950": "#0a2527",
+}  # fmt: skip
+"""The accent of the pages (tokens.css) in the steps of the admin's theme."""

@@ -16,7 +16,7 @@ from metalake.client_address import parse_proxies
 from metalake.environment import Environment
 from metalake.errors import Invalid
 from metalake.framework_settings import *  # noqa: F403
-from metalake.framework_settings import LIBRARY_APPS, SPECTACULAR_SETTINGS
+from metalake.framework_settings import ADMIN_TEAL, LIBRARY_APPS, SPECTACULAR_SETTINGS
 from metalake.hierarchy import SeparatorPolicy, check_separator
 from metalake.protected_files import BESIDE_THE_STORE, require_apart
 from metalake.request_target import in_url, is_address, is_loopback, is_private, parse_prefix
@@ -334,6 +334,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout"
 CELERY_TASK_ALWAYS_EAGER = CELERY_TASK_EAGER_PROPAGATES = not METALAKE_BROKER_URL  # without one, callers run tasks
 UNFOLD = {"SITE_TITLE": "Metalake", "SITE_HEADER": "Metalake operators", "SHOW_VIEW_ON_SITE": False}
 UNFOLD["SITE_URL"] = f"{METALAKE_PATH_PREFIX}/"
+UNFOLD |= {"DASHBOARD_CALLBACK": "server.operators.start", "SIDEBAR": {"navigation": "server.operators.navigation"}}
+UNFOLD["COLORS"] = {"primary": ADMIN_TEAL}
 
 LOGGING = {
     "version": 1,

@@ -16,6 +16,8 @@ described = SpectacularSwaggerSplitView.as_view(  # the view without inline scri
     template_name="frontend/api.html", url_name="schema"
 )
 
+admin.site.index_template = "server/operators.html"
+
 urlpatterns = [
     path("api/", include("catalogs.urls")),  # the hot reads first
     path("api/", include("authz.urls")),

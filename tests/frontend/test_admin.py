@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,6 +16,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from access.plans import plan
 from access.plans.desired import Wanted, WantedRole
@@ -43,8 +45,11 @@ from metalake.kinds import Kind
 from metalake.lineage import Address
 from metalake.models import Differing, Metalake, Outbox, Shared
 from outside import refresh
+from providers import circuit_breaker
+from server import operators
 from tests.demo import PASSWORD, actor, give
 from tests.frontend.conftest import add_outside, add_schema, add_stuck_intent, find, sign_in
+from tests.frontend.test_weight import files_of, sent
 from tests.providers.world import World
 from views_mgmt import versions
 from views_mgmt.models import View, ViewFinding, ViewRead
@@ -384,3 +389,78 @@ def test_a_stuck_write_is_given_up(admin: Client, world: World) -> None:
     assert [each.intent_id for each in Reservation.objects.all()] == [other.pk]
     events = AuditEntry.objects.filter(event__startswith="intent.").values_list("event", flat=True)
     assert sorted(events) == ["intent.aborted", "intent.given_up"]
+
+
+# The start page
+
+
+def test_every_model_of_the_admin_is_in_one_group() -> None:
+    labels = [label for _, labels in operators.GROUPS for label in labels]
+    assert len(labels) == len(set(labels))
+    assert set(labels) == {model._meta.label for model in django_admin.site._registry}
+
+
+def lines(client: Client) -> dict[str, tuple[str, str]]:
+    answer = client.get("/admin/")
+    assert answer.status_code == 200
+    return {line.name: (line.state, line.says) for line in answer.context["lines"]}
+
+
+@pytest.mark.store
+def test_the_start_page_says_how_the_server_is(
+    clerk: Client, full: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Outbox.objects.all().delete()
+    first = lines(clerk)
+    assert first["Database"][0] == "good"
+    assert first["Writes to other systems"] == ("look", "1 stuck, 0 under way")
+    assert first["Outbox"] == ("good", "0 waiting, 0 failed before")
+    assert first["History"][0] == "look" and "never verified" in first["History"][1]
+    assert first["Circuit breakers"][0] == "good"
+    assert first["Workers"] == (
+        "look",
+        "the server does their work, since no broker is set; 1 processes record use; "
+        "1 leave work to others since their settings differ",
+    )
+    Outbox.objects.create(topic="event", payload={}, due_at=timezone.now() - timedelta(hours=1), attempts=7)
+    broken = history.Broken(3, "the fact of position 3 is missing")
+    history.record_verification(broken)
+    lake = apps.get_model("catalogs.Catalog").objects.get(name="lake").pk
+    monkeypatch.setattr(circuit_breaker, "known", lambda: {("system", lake): circuit_breaker.Health(open_until=1.0)})
+    then = lines(clerk)
+    assert then["Outbox"][0] == "bad" and "1 failed before; the oldest is due since" in then["Outbox"][1]
+    assert then["History"][0] == "bad" and "broken at position 3" in then["History"][1]
+    assert then["Circuit breakers"] == ("bad", "calls are refused to demo.lake")
+
+
+def test_workers_and_their_clock_are_asked_where_there_is_a_broker(
+    clerk: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.METALAKE_BROKER_URL = "redis://nowhere"
+    monkeypatch.setattr(operators.app.control, "ping", lambda timeout: [])
+    Differing.objects.all().delete()
+    PeriodicTask.objects.update(last_run_at=timezone.now() - timedelta(hours=1))
+    first = lines(clerk)
+    assert first["Workers"][0] == first["Schedules"][0] == "bad"
+    monkeypatch.setattr(operators.app.control, "ping", lambda timeout: [{"worker1": {"ok": "pong"}}])
+    every = IntervalSchedule.objects.create(every=1, period="hours")
+    PeriodicTask.objects.create(name="ticks", task="t", interval=every, last_run_at=timezone.now())
+    then = lines(clerk)
+    assert then["Workers"][0] == then["Schedules"][0] == "good" and "1 answer" in then["Workers"][1]
+
+
+def test_the_start_page_is_small_and_ours(clerk: Client) -> None:
+    page = clerk.get("/admin/").content.decode()
+    assert "unfold" not in page
+    assert sent(clerk, "/admin/") + sum(files_of(clerk, "/admin/").values()) < 300_000
+    assert "--color-primary-600: rgb(13, 101, 105)" in clerk.get(url(AuditEntry)).content.decode()
+
+
+@pytest.mark.store
+def test_the_audit_is_filtered_by_date(clerk: Client) -> None:
+    AuditEntry.objects.filter(pk=AuditEntry.objects.latest("pk").pk).update(at=timezone.now() - timedelta(days=3650))
+    before = timezone.now() - timedelta(days=1)
+    asked = {"at_to_0": f"{before:%Y-%m-%d}"}
+    rows = list(clerk.get(url(AuditEntry), asked).context["cl"].result_list)
+    assert [row.at < before for row in rows] == [True]
+    assert clerk.get(url(AuditEntry), {"at_from_0": "nonsense", "at_from_1": "x"}).status_code == 200
