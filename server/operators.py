@@ -68,6 +68,10 @@ GROUPS = (
 """Every model of the admin by its label, in the order of the page."""
 
 
+NAMES = {"views_mgmt.ViewMeta": "states of views", "django_celery_beat.ClockedSchedule": "moments"}
+"""Those whose own names say too little next to the others."""
+
+
 class Model(NamedTuple):
     name: str
     url: str
@@ -84,11 +88,9 @@ class Line(NamedTuple):
 
 def groups(request: HttpRequest) -> list[tuple[str, list[Model]]]:
     """The models that the user may list, by what they are for."""
-    listed = {
-        model["model"]._meta.label: Model(str(model["name"]), model["admin_url"])
-        for each in admin.site.get_app_list(request)
-        for model in each["models"]
-    }
+    models = [model for each in admin.site.get_app_list(request) for model in each["models"]]
+    labelled = {model["model"]._meta.label: model for model in models}
+    listed = {label: Model(NAMES.get(label) or str(one["name"]), one["admin_url"]) for label, one in labelled.items()}
     named = [(title, [listed[label] for label in labels if label in listed]) for title, labels in GROUPS]
     return [group for group in named if group[1]]
 
@@ -193,11 +195,11 @@ def _workers(check: Check | None, until: float) -> Line:
     differing = Differing.objects.filter(seen_at__gte=timezone.now() - shared_settings.FRESH).count()
     recording = UseWriter.objects.filter(written_until__gte=timezone.now() - shared_settings.FRESH).count()
     state, url = (LOOK, _list("metalake_differing")) if differing else (GOOD, _list("authz_usewriter"))
-    says = [f"{recording:,} processes record use"] if recording else []
+    says = [f"{recording:,} process{'es' if recording > 1 else ''} recording use"] if recording else []
     if differing:
-        says.append(f"{differing:,} leave work to others since their settings differ")
+        says.append(f"{differing:,} leaving work to others, since their settings differ")
     if check is None:
-        return Line("Workers", state, "; ".join(["the server does their work, since no broker is set", *says]), url)
+        return Line("Workers", state, "; ".join(["the server does their work: no broker is set", *says]), url)
     result = check.result(until)
     if count := result["details"].get("workers"):
         return Line("Workers", state, "; ".join([f"{count:,} answer", *says]), url)
@@ -208,7 +210,7 @@ def _beat() -> Line:
     """The clock of schedules: with a broker it ticks all the time, without one only when something is due."""
     rows = PeriodicTask.objects.filter(enabled=True).aggregate(count=Count("pk"), last=Max("last_run_at"))
     last = rows["last"]
-    says = f"{rows['count']:,} clocks run" + (f", the last ticked on {_at(last)}" if last else "")
+    says = f"{rows['count']:,} enabled" + (f", the last began on {_at(last)}" if last else "")
     stopped = settings.METALAKE_BROKER_URL and (last is None or last < timezone.now() - LATE)
     return Line("Schedules", BAD if stopped else GOOD, says, _list("django_celery_beat_periodictask"))
 

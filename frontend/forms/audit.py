@@ -45,7 +45,7 @@ class AuditForm(DescribedForm):
     outcome = forms.ChoiceField(label="Outcome", choices=OUTCOMES, widget=forms.RadioSelect, required=False)
     last = forms.ChoiceField(
         label="Time",
-        choices=((ALL, "Any time"), *((name, f"Last {name}") for name in PRESETS)),
+        choices=((ALL, "Any time"), *((name, f"1 {name}") for name in PRESETS)),
         widget=forms.RadioSelect,
         required=False,
     )

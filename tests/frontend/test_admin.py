@@ -419,8 +419,8 @@ def test_the_start_page_says_how_the_server_is(
     assert first["Circuit breakers"][0] == "good"
     assert first["Workers"] == (
         "look",
-        "the server does their work, since no broker is set; 1 processes record use; "
-        "1 leave work to others since their settings differ",
+        "the server does their work: no broker is set; 1 process recording use; "
+        "1 leaving work to others, since their settings differ",
     )
     Outbox.objects.create(topic="event", payload={}, due_at=timezone.now() - timedelta(hours=1), attempts=7)
     broken = history.Broken(3, "the fact of position 3 is missing")
