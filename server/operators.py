@@ -148,7 +148,7 @@ def _breakers() -> Line:
     known = circuit_breaker.known()
     broken = [of for (_, of), health in known.items() if health.is_open]
     if not broken:
-        many = f"all {len(known)} called since the start answer" if known else "none was called since the start"
+        many = f"none of {len(known):,} is open" if known else "no system was called since the start"
         return Line("Circuit breakers", GOOD, many)
     names = Catalog.objects.filter(pk__in=broken).values_list("parent__name", "name")[:NAMED]
     says = f"calls are refused to {', '.join('.'.join(name) for name in names)}"

@@ -133,6 +133,12 @@ def _sentence(event: str, details: Mapping[str, Any]) -> str:
             return f"revoked {privileges} from role {details.get('role')}"
         case "owner.set":
             return f"made {details.get('type')} {details.get('owner')} the owner"
+        case "role.assigned" | "role.unassigned":
+            holder = " ".join(f"{sort} {details[sort]}" for sort in ("user", "group") if sort in details)
+            return f"{'assigned to' if event == 'role.assigned' else 'taken from'} {holder}"
+        case "group.users_changed":
+            changes = (f"{how} {', '.join(map(str, details[how]))}" for how in ("added", "removed") if details.get(how))
+            return "; ".join(changes)
     done = event.partition(".")[2].replace("_", " ")
     changed = ", ".join(map(str, details.get("changed") or ()))
     return f"{done}: {changed}" if changed else done
