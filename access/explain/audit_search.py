@@ -91,6 +91,11 @@ def reads_all(actor: Actor, top: Located) -> bool:
     return policy.permits(actor, operations.READ_ACCESS_TO_METALAKE, top)
 
 
+def begins(top: Located) -> datetime | None:
+    """When the first entry of a metalake's audit was written."""
+    return AuditEntry.objects.filter(metalake_id=top.id).order_by("pk").values_list("at", flat=True)[:1].first()
+
+
 def search(actor: Actor, top: Located, wanted: Wanted, before: int | None = None, limit: int = 50) -> AuditPage:
     """One page of a metalake's audit, of the rows before `before`.
 

@@ -64,7 +64,7 @@ def show_audit(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResp
     if is_partial(request) and request.htmx.target == "entries":  # type: ignore[attr-defined]
         return render(request, "frontend/audit/entries.html", context | {"is_alone": True}, status=status)
     if whole:
-        context["proof"] = facts.proof()
+        context |= {"proof": facts.proof(), "begins": audit_search.begins(target)}
     context |= {"is_recorded": is_recorded(), "use_days": settings.METALAKE_USE_DAYS}
     return render(request, "frontend/audit/page.html", context, status=status)
 
