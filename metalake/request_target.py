@@ -24,8 +24,8 @@ WIRE_NAMES = {"api": "native", "iceberg": "iceberg"}  # of the APIs that serve o
 PROBED = frozenset({"health", "metrics"})
 
 PAGES = frozenset(
-    {"admin", "catalogs", "components", "invitations", "login", "logout", "metalakes", "objects", "search", "static"}
-    | {"tokens", "tree"}
+    {"account", "admin", "catalogs", "choose", "components", "invitations", "login", "logout", "metalakes", "objects"}
+    | {"search", "static", "tokens", "tree"}
 )
 
 _PREFIX = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
