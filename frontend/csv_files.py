@@ -29,11 +29,16 @@ def download(name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) ->
     Every cell is quoted, so that no locale's separator splits it.
     """
     response = StreamingHttpResponse(_chunks(header, rows), content_type="text/csv; charset=utf-8")
-    safe = re.sub(r"[^\w.-]+", "_", name)[:100].strip("._")
-    disposition = content_disposition_header(True, f"{safe or 'table'}.csv")
-    assert disposition is not None
-    response["Content-Disposition"] = disposition
+    response["Content-Disposition"] = attachment(name, "csv")
     return response
+
+
+def attachment(name: str, ending: str) -> str:
+    """The Content-Disposition of a file to be saved."""
+    safe = re.sub(r"[^\w.-]+", "_", name)[:100].strip("._")
+    disposition = content_disposition_header(True, f"{safe or 'table'}.{ending}")
+    assert disposition is not None
+    return disposition
 
 
 def _chunks(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:

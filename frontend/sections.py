@@ -42,10 +42,12 @@ class Link:
     is_open: bool
 
 
-PEOPLE = frozenset({"people", "change-people", "add-user", "user", "invite", "add-group", "group", "add-role", "role"})
+PEOPLE = frozenset(
+    {"people", "change-people", "add-user", "user", "invite", "add-group", "group", "add-role", "role"}
+) | {"edit-role"}
 SECTIONS = (
     Section("People", "people", PEOPLE),
-    Section("Access", "access", frozenset({"matrix", "matrix-changes", "reviewed", "undo"})),
+    Section("Access", "access", frozenset({"matrix", "matrix-changes", "reviewed", "undo", "plan", "download-grants"})),
     Section("Jobs", "jobs", frozenset({"jobs", "findings", "start-job", "run", "change-schedule"})),
     Section("Audit", "audit"),
 )

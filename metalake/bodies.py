@@ -22,6 +22,7 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"  # a JSON value on each line
 
 _PLAN = re.compile(r"/api/metalakes/[^/]+/access/plan/?")
+_PLAN_PAGE = re.compile(r"/metalakes/\d+/plan")
 _DELIVERY = re.compile(r"/api/metalakes/[^/]+/catalogs/[^/]+/refreshes/[^/]+/parts/?")
 
 
@@ -30,6 +31,8 @@ def limit_of(path: str) -> int:
     wire = wire_of(path)
     if wire == "iceberg" or is_delivery(path):
         return settings.METALAKE_MAX_COMMIT_BODY
+    if wire == "page" and _PLAN_PAGE.fullmatch(path):
+        return settings.METALAKE_MAX_PLAN_FORM
     return settings.METALAKE_MAX_PLAN_BODY if wire == "api" and _PLAN.fullmatch(path) else settings.METALAKE_MAX_BODY
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,20 +11,22 @@ from access.explain.reach import fits, type_of
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.enumeration import count_misses, misses_counted
-from authz.objects import find_object
+from authz.objects import address_of, find_object, finder, locate_anywhere
 from authz.services import people
 from authz.services.authority import may_give, require
 from authz.services.change import enter
 from authz.services.directory import in_another_case
 from metalake.errors import Invalid, TooLarge
+from metalake.full_names import dotted
 from metalake.kinds import CONTAINERS, IN_CATALOGS, KINDS, STORED_KINDS, Kind, family, grantable_on
 from metalake.levels import Level, privileges_of
-from metalake.lineage import Located
+from metalake.lineage import Located, missing
 from metalake.models import Securable, below
 from metalake.privileges import Privilege
 
 MOST_COUNTED = 10_000
 MOST_NAMES = 200
+NOT_THERE = "You may not grant there."
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,14 @@ class Grantable:
     levels: dict[Level, tuple[Privilege, ...]]
 
 
+class GrantableObject(NamedTuple):
+    """An object by its exact name, the type of its catalog, and its kind's privileges with why not each."""
+
+    on: Place
+    catalog_type: str | None
+    privileges: tuple[GrantablePrivilege, ...]
+
+
 class Named(NamedTuple):
     """Looked-up names: those of a user or a group, of neither, and of both.
 
@@ -80,6 +90,43 @@ def grantable_by(actor: Actor, metalake: str, on: Place) -> Grantable:
 def grantable_above(actor: Actor, may: Grantable, scope: Scope) -> Grantable:
     """The same for one of its scopes where the caller may grant, without repeating lookups and counts."""
     return _grantable(actor, scope.on, may.scopes[: len(scope.on.nodes)])
+
+
+def grantable_on_each(
+    actor: Actor, metalake: str, places: Collection[Place], known: Container[Place] = ()
+) -> tuple[dict[Place, GrantableObject], dict[Place, str]]:
+    """What the caller may grant on each of these objects, and a sentence for each that they cannot choose.
+
+    A hidden object is like a missing one, unless it is in `known`: those that the caller was shown by name.
+    """
+    top = enter(actor, metalake)
+    addresses, wrong = {}, {}
+    for place in places:
+        try:
+            if place.kind not in operations.FAMILIES["grant_on"]:
+                raise Invalid(f"Nothing is granted on a {place.kind}.")
+            addresses[place] = address_of(metalake, *place)
+        except Invalid as mistake:
+            wrong[place] = mistake.message
+    located = locate_anywhere(actor, top, list(dict.fromkeys(addresses.values())))
+    types = finder().catalog_types({on.nodes[1].id for on in located.values() if len(on.nodes) > 1})
+    objects = {}
+    for place, address in addresses.items():
+        target = located.get(address)
+        exact = Place(address.kind, dotted(target.full_name)) if target else place
+        if target is None or not (exact in known or policy.sees(actor, target)):
+            wrong[place] = missing(address.kind, address.names).message
+            continue
+        catalog_type = types.get(target.nodes[1].id) if len(target.nodes) > 1 else None
+        may = policy.permits(actor, operations.grant_on(target.kind), target)
+        every = _privileges(actor, target, catalog_type)
+        takes = [
+            one for one in every if target.kind in grantable_on(one.privilege) and fits(one.privilege, catalog_type)
+        ]
+        objects[place] = GrantableObject(
+            exact, catalog_type, tuple(one if may else one._replace(why_not=NOT_THERE) for one in takes)
+        )
+    return objects, wrong
 
 
 def _grantable(actor: Actor, target: Located, scopes: tuple[Scope, ...]) -> Grantable:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from access.explain import reach
 from access.history.current import Now
 from access.plans import remaining_denies
-from access.plans.blast_report import SHOWN, BlastRadius, Line, Side, rank
+from access.plans.blast_report import MOST_PEOPLE, SHOWN, BlastRadius, Line, PersonLine, Side, rank
 from access.plans.blast_tree import Node, Tree
 from access.plans.remaining_denies import Denials, usable
 from authz import snapshot
@@ -154,7 +154,8 @@ class _Radius:
                         self.users[key] += names
             except _Enough:
                 self.is_cut = True
-        return BlastRadius(self._lines(), self.is_cut, scheduled)
+        people = self._people()
+        return BlastRadius(self._lines(), self.is_cut, scheduled, people=people[:MOST_PEOPLE], people_total=len(people))
 
     def _plant(self, regions: set[int]) -> None:
         granted = {id for role_masks in self.role_masks for on in role_masks.values() for id in on}
@@ -319,3 +320,11 @@ class _Radius:
         names = sorted(self.users.get(key, ()))
         objects = sum(node.count for node in self.objects.get(key, ())) if names else 0
         return Side(len(names), objects, names[:SHOWN])
+
+    def _people(self) -> list[PersonLine]:
+        """Who gains and loses what, by name."""
+        sides: dict[str, tuple[set[Privilege], set[Privilege]]] = defaultdict(lambda: (set(), set()))
+        for (is_gained, privilege, _), names in self.users.items():
+            for name in names:
+                sides[name][not is_gained].add(privilege)
+        return [PersonLine(name, *(tuple(sorted(side)) for side in sides[name])) for name in sorted(sides)]

@@ -10,6 +10,7 @@ from metalake.kinds import CONTAINERS, LEAVES, Kind
 from metalake.privileges import Privilege
 
 SHOWN = 5
+MOST_PEOPLE = 50
 Row = TypeVar("Row")
 
 
@@ -68,11 +69,20 @@ class Refused(NamedTuple):
     names: tuple[str, ...]
 
 
+class PersonLine(NamedTuple):
+    """What one user gains and loses, on whatever kind of object."""
+
+    name: str
+    gain: tuple[Privilege, ...]
+    lose: tuple[Privilege, ...]
+
+
 @dataclass(frozen=True)
 class BlastRadius:
     """`is_cut`: the figures are lower bounds, since the budget ran out. `scheduled`: grants that start later.
 
-    `refused` are the first few of `refused_total` places where a DENY overrides what the changes allow.
+    `refused` are the first few of `refused_total` places where a DENY overrides what the changes allow; `people` the
+    first MOST_PEOPLE by name of `people_total` who gain or lose something.
     """
 
     lines: list[Line]
@@ -80,6 +90,8 @@ class BlastRadius:
     scheduled: int = 0
     refused: list[Refused] = field(default_factory=list)
     refused_total: int = 0
+    people: list[PersonLine] = field(default_factory=list)
+    people_total: int = 0
 
     @property
     def summary(self) -> str:

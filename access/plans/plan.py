@@ -76,6 +76,15 @@ def plan(actor: Actor, metalake: str, wanted: Wanted) -> Planned:
 
 
 @misses_counted("user", "group", "role")
+def changes_to(actor: Actor, metalake: str, wanted: Wanted) -> list[Change]:
+    """The changes that lead to the desired state, for plan_changes: it can renew a plan of these if rights move.
+
+    Raises the errors of compare.
+    """
+    return compare(actor, metalake, wanted).changes
+
+
+@misses_counted("user", "group", "role")
 def plan_changes(
     actor: Actor,
     metalake: str,

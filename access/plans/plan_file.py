@@ -204,7 +204,8 @@ def read_file(raw: bytes, media_type: str = YAML, shape: type[AccessFile | Chang
     return file.wanted()
 
 
-def _text(raw: bytes) -> str:
+def text_of(raw: bytes) -> str:
+    """The text of a file. Raises TooLarge, and Invalid if it is not UTF-8."""
     if len(raw) > (limit := settings.METALAKE_MAX_PLAN_BODY):
         raise TooLarge(f"A file of grants may take {limit} bytes, not {len(raw)}.")
     try:
@@ -214,7 +215,7 @@ def _text(raw: bytes) -> str:
 
 
 def _parse_json(raw: bytes) -> Any:
-    text = _text(raw)
+    text = text_of(raw)
     require_few_values(raw, settings.METALAKE_MAX_PLAN_VALUES)
     try:
         data = json.loads(text, object_pairs_hook=_once)
@@ -261,7 +262,7 @@ def _too_deep() -> Invalid:
 
 def _parse_yaml(raw: bytes) -> Any:
     try:
-        return _Builder(yaml.parse(_text(raw), Loader=yaml.CSafeLoader)).build()
+        return _Builder(yaml.parse(text_of(raw), Loader=yaml.CSafeLoader)).build()
     except yaml.MarkedYAMLError as wrong:
         mark = wrong.problem_mark or wrong.context_mark
         raise Invalid(f"Not YAML: {wrong.problem or wrong.context}{_place(mark)}.") from None

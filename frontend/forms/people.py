@@ -9,6 +9,7 @@ from typing import NamedTuple
 from django import forms
 
 from frontend.forms.fields import DescribedForm, name_field
+from frontend.forms.properties import PropertiesField
 from metalake.errors import TooLarge
 
 MOST_NAMES = 10_000
@@ -54,7 +55,8 @@ class GroupForm(DescribedForm):
 class RoleForm(DescribedForm):
     """A new role, without grants."""
 
-    name = name_field("Name of the role", "Letters, digits and _ / = -, up to 64.")
+    name = name_field("Name of the role", "Letters, digits and _ / = -, up to 64. It cannot be changed later.")
+    properties = PropertiesField(help_text="One a line, as name=value. They cannot be changed later.")
 
 
 class PasswordForm(DescribedForm):

@@ -53,6 +53,7 @@ class Row(NamedTuple):
     user_url: str = ""
     group_url: str = ""
     role_url: str = ""
+    edit_url: str = ""
     on_url: str = ""
     why_url: str = ""
     revoke_url: str = ""
@@ -164,6 +165,7 @@ class Links(NamedTuple):
             user_url=self._of_person("user", way.user),
             group_url=self._of_person("group", way.group),
             role_url=self._of_person("role", way.role),
+            edit_url=self._edit(way),
             on_url=self._on(way),
             why_url=self._why(way),
             revoke_url=self._revoke(way),
@@ -178,6 +180,15 @@ class Links(NamedTuple):
         if named is None or self.as_of or not (named.id in own[sort] or policy.permits(actor, LISTING[sort], top)):
             return ""
         return reverse(f"frontend:{sort}", args=[top.id, named.id])
+
+    def _edit(self, way: AccessPath) -> str:
+        """The page that edits the role, with the object of this grant open, if the reader may grant there."""
+        if way.on is None or way.role is None or way.privilege is None or not self._of_person("role", way.role):
+            return ""
+        if not may_give(self.actor, way.on, way.privilege):
+            return ""
+        opened = urlencode({"open": f"{way.on.kind} {dotted(way.on.full_name)}"})
+        return f"{reverse('frontend:edit-role', args=[self.target.top.id, way.role.id])}?{opened}"
 
     def _on(self, way: AccessPath) -> str:
         """The object above that the grant is on, if it is still above today."""

@@ -140,10 +140,10 @@ def add_group(request: HttpRequest, actor: Actor, target: Located, given: dict[s
 
 @_making("roles")
 def add_role(request: HttpRequest, actor: Actor, target: Located, given: dict[str, Any]) -> HttpResponse:
-    made = roles.create_role(actor, target.metalake.name, given["name"])
+    made = roles.create_role(actor, target.metalake.name, given["name"], given["properties"])
     assert made.row is not None
-    toasts.add(request, f"Role {given['name']} is made. It holds nothing yet.")
-    return redirect("frontend:role", target.id, made.row.pk)
+    toasts.add(request, f"Role {given['name']} is made. It holds nothing yet: add objects.")
+    return redirect("frontend:edit-role", target.id, made.row.pk)
 
 
 def listed(names: list[str], shown: int = 20) -> str:

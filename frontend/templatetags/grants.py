@@ -76,6 +76,22 @@ def _but_for_the_privilege(row: DiffLine[Any]) -> tuple[str, dict[str, Any], dic
     return row.mark, line, was
 
 
+MOST_LINES = 300  # of a plan, shown by object
+
+
+@register.filter
+def by_object(rows: Sequence[DiffLine[Change]]) -> list[tuple[tuple[str, str] | None, list[DiffLine[Change]]]]:
+    """The first lines of a plan by kind and name of what they are on; those about roles themselves (None) first."""
+    ordered = sorted(rows[:MOST_LINES], key=lambda each: (each.line.on or ("", ""))[::-1])
+    return [(on, list(some)) for on, some in groupby(ordered, lambda each: each.line.on)]
+
+
+@register.filter
+def unlisted(rows: Sequence[DiffLine[Change]]) -> int:
+    """How many lines `by_object` leaves out."""
+    return max(len(rows) - MOST_LINES, 0)
+
+
 @register.filter
 def gain_something(rows: list[DiffLine[Line]]) -> bool:
     return any(each.line.gain.users for each in rows)

@@ -55,6 +55,9 @@ PAGES = {
     "metalakes/<int:metalake_id>/people/groups/<int:group_id>": ("list_members",),
     "metalakes/<int:metalake_id>/people/roles": ("create_role",),
     "metalakes/<int:metalake_id>/people/roles/<int:role_id>": ("load_role",),
+    "metalakes/<int:metalake_id>/people/roles/<int:role_id>/edit": ("load_role", "grant_on_metalake", "assign_roles"),
+    "metalakes/<int:metalake_id>/plan": ("load_metalake",),
+    "metalakes/<int:metalake_id>/plan/present": ("read_roles", "grant_on_catalog", "grant_on_schema"),
     "metalakes/<int:metalake_id>/jobs": (
         "list_jobs",
         "list_job_templates",

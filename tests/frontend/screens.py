@@ -51,6 +51,11 @@ ADDRESSES = {
     "metalakes/<int:metalake_id>/audit": "/metalakes/{metalake}/audit?on=lake",
     "metalakes/<int:metalake_id>/audit.csv": "/metalakes/{metalake}/audit.csv",
     "metalakes/<int:metalake_id>/audit.jsonl": "/metalakes/{metalake}/audit.jsonl",
+    "metalakes/<int:metalake_id>/people/roles/<int:role_id>/edit": (
+        "/metalakes/{metalake}/people/roles/{role}/edit?into={catalog}&open=metalake shop"
+    ),
+    "metalakes/<int:metalake_id>/plan": "/metalakes/{metalake}/plan",
+    "metalakes/<int:metalake_id>/plan/present": "/metalakes/{metalake}/plan/present?on=nowhere",
     "metalakes/<int:metalake_id>/reviewed": "/metalakes/{metalake}/reviewed",
     "metalakes/<int:metalake_id>/jobs": "/metalakes/{metalake}/jobs",
     "metalakes/<int:metalake_id>/jobs/findings": "/metalakes/{metalake}/jobs/findings?of=objects",
