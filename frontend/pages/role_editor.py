@@ -55,7 +55,8 @@ def edit_role(request: HttpRequest, actor: Actor, metalake_id: int, role_id: int
             context["nothing"] = NOTHING
         elif done := _plan(request, actor, target, context, changes):
             return done
-    return render(request, "frontend/people/edit_role.html", context, status=context["status"])
+    template = "role_form" if is_partial(request) else "edit_role"
+    return render(request, f"frontend/people/{template}.html", context, status=context["status"])
 
 
 def _read(actor: Actor, target: Located, form: RoleEdit, may_assign: bool) -> None:
