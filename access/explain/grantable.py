@@ -13,7 +13,7 @@ from authz.actor import Actor
 from authz.callers.enumeration import count_misses, misses_counted
 from authz.objects import address_of, find_object, finder, locate_anywhere
 from authz.services import people
-from authz.services.authority import may_give, require
+from authz.services.authority import may_give, may_pass_on, require
 from authz.services.change import enter
 from authz.services.directory import in_another_case
 from metalake.errors import Invalid, TooLarge
@@ -108,9 +108,11 @@ def grantable_on_each(
             addresses[place] = address_of(metalake, *place)
         except Invalid as mistake:
             wrong[place] = mistake.message
-    located = locate_anywhere(actor, top, list(dict.fromkeys(addresses.values())))
-    types = finder().catalog_types({on.nodes[1].id for on in located.values() if len(on.nodes) > 1})
-    objects = {}
+    located = locate_anywhere(actor, top, list(dict.fromkeys(addresses.values()))) if addresses else {}
+    catalogs = {on.nodes[1].id for on in located.values() if len(on.nodes) > 1}
+    types = finder().catalog_types(catalogs) if catalogs else {}
+    objects: dict[Place, GrantableObject] = {}
+    takes: dict[tuple[Kind, str | None], list[tuple[Privilege, Kind | None]]] = {}
     for place, address in addresses.items():
         target = located.get(address)
         exact = Place(address.kind, dotted(target.full_name)) if target else place
@@ -118,14 +120,15 @@ def grantable_on_each(
             wrong[place] = missing(address.kind, address.names).message
             continue
         catalog_type = types.get(target.nodes[1].id) if len(target.nodes) > 1 else None
+        sort = Kind(target.kind), catalog_type
+        if sort not in takes:
+            takes[sort] = [each for each in _about_each(*sort) if _takes(*sort, each[0]) == ""]
         may = policy.permits(actor, operations.grant_on(target.kind), target)
-        every = _privileges(actor, target, catalog_type)
-        takes = [
-            one for one in every if target.kind in grantable_on(one.privilege) and fits(one.privilege, catalog_type)
-        ]
-        objects[place] = GrantableObject(
-            exact, catalog_type, tuple(one if may else one._replace(why_not=NOT_THERE) for one in takes)
+        privileges = tuple(
+            GrantablePrivilege(each, about, _may_not_pass_on(actor, target, each) if may else NOT_THERE)
+            for each, about in takes[sort]
         )
+        objects[place] = GrantableObject(exact, catalog_type, privileges)
     return objects, wrong
 
 
@@ -176,13 +179,21 @@ def _scope(actor: Actor, on: Located) -> Scope:
 
 def _privileges(actor: Actor, target: Located, catalog_type: str | None) -> list[GrantablePrivilege]:
     """The privileges of all kinds of which at least one can be granted on the target, kind by kind."""
-    groups: dict[Kind | None, list[Privilege]] = {}
-    for kind in (*STORED_KINDS, None):
-        groups[kind] = [privilege for privilege in Privilege if _about(privilege) is kind]
     return [
-        GrantablePrivilege(privilege, kind, _why_not(actor, target, privilege, catalog_type))
-        for kind, privileges in groups.items()
-        if any(target.kind in grantable_on(privilege) and fits(privilege, catalog_type) for privilege in privileges)
+        GrantablePrivilege(privilege, about, _why_not(actor, target, privilege, catalog_type))
+        for privilege, about in _about_each(Kind(target.kind), catalog_type)
+    ]
+
+
+def _about_each(kind: Kind, catalog_type: str | None) -> list[tuple[Privilege, Kind | None]]:
+    """Those privileges, each with the kind that it is about."""
+    groups: dict[Kind | None, list[Privilege]] = {}
+    for about in (*STORED_KINDS, None):
+        groups[about] = [privilege for privilege in Privilege if _about(privilege) is about]
+    return [
+        (privilege, about)
+        for about, privileges in groups.items()
+        if not all(_takes(kind, catalog_type, privilege) for privilege in privileges)
         for privilege in privileges
     ]
 
@@ -195,13 +206,25 @@ def _about(privilege: Privilege) -> Kind | None:
 
 
 def _why_not(actor: Actor, target: Located, privilege: Privilege, catalog_type: str | None) -> str:
-    if target.kind not in grantable_on(privilege):
-        kinds = " or a ".join(kind for kind in CONTAINERS if kind in grantable_on(privilege))
+    if sentence := _takes(Kind(target.kind), catalog_type, privilege):
+        return sentence
+    return "" if may_give(actor, target, privilege) else _only_owners(privilege)
+
+
+def _takes(kind: Kind, catalog_type: str | None, privilege: Privilege) -> str:
+    """Why objects of this kind, in such a catalog, do not take a privilege; "" if they do."""
+    if kind not in grantable_on(privilege):
+        kinds = " or a ".join(each for each in CONTAINERS if each in grantable_on(privilege))
         return f"It is granted on a {kinds}."
-    if not fits(privilege, catalog_type):
-        return f"It is for {family(privilege)} catalogs."
-    if may_give(actor, target, privilege):
-        return ""
+    return "" if fits(privilege, catalog_type) else f"It is for {family(privilege)} catalogs."
+
+
+def _may_not_pass_on(actor: Actor, target: Located, privilege: Privilege) -> str:
+    """Why the actor, who may grant on the target, may not grant this; "" if they may."""
+    return "" if may_pass_on(actor, target, privilege) else _only_owners(privilege)
+
+
+def _only_owners(privilege: Privilege) -> str:
     if privilege is Privilege.MANAGE_GRANTS:
         return "Only owners give it, or who may grant on the metalake."
     return "Only owners give it."

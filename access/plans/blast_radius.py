@@ -18,7 +18,7 @@ from access.plans import remaining_denies
 from access.plans.blast_report import MOST_PEOPLE, SHOWN, BlastRadius, Line, PersonLine, Side, rank
 from access.plans.blast_tree import Node, Tree
 from access.plans.remaining_denies import Denials, usable
-from authz import snapshot
+from authz import operations, policy, snapshot
 from authz.actor import Actor
 from authz.services.grant_entries import Entries
 from authz.snapshot import DENY_SHIFT, Snapshot
@@ -60,7 +60,9 @@ def radius(actor: Actor, top: Located, moves: Iterable[Move], budget: int) -> Bl
     counted = _Radius(actor.policy, _after(actor.policy, moves), actor.now, top, budget)
     blast, made = counted.blast(moves, scheduled), {role: move.name for role, move in _numbered(moves)}
     some, total = remaining_denies.named(actor, top, counted.denials.noted, made)
-    return replace(blast, refused=some, refused_total=total)
+    # Who may not read all access learns no more names than the lines give.
+    most = MOST_PEOPLE if policy.permits(actor, operations.READ_ACCESS_TO_METALAKE, top) else SHOWN
+    return replace(blast, refused=some, refused_total=total, people=blast.people[:most])
 
 
 def _after(before: Snapshot, moves: Iterable[Move]) -> Snapshot:
@@ -155,7 +157,7 @@ class _Radius:
             except _Enough:
                 self.is_cut = True
         people = self._people()
-        return BlastRadius(self._lines(), self.is_cut, scheduled, people=people[:MOST_PEOPLE], people_total=len(people))
+        return BlastRadius(self._lines(), self.is_cut, scheduled, people=people, people_total=len(people))
 
     def _plant(self, regions: set[int]) -> None:
         granted = {id for role_masks in self.role_masks for on in role_masks.values() for id in on}

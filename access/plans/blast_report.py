@@ -82,7 +82,7 @@ class BlastRadius:
     """`is_cut`: the figures are lower bounds, since the budget ran out. `scheduled`: grants that start later.
 
     `refused` are the first few of `refused_total` places where a DENY overrides what the changes allow; `people` the
-    first MOST_PEOPLE by name of `people_total` who gain or lose something.
+    first by name of `people_total` who gain or lose something: MOST_PEOPLE, or SHOWN if the caller reads less.
     """
 
     lines: list[Line]

@@ -32,17 +32,17 @@ def require_give(actor: Actor, target: Located, privileges: Iterable[Privilege])
     """Raise NotFound or Forbidden unless the actor may grant, and so revoke, these privileges on the target."""
     require(actor, operations.grant_on(target.kind), target)
     for privilege in privileges:
-        if not _may_pass_on(actor, target, privilege):
+        if not may_pass_on(actor, target, privilege):
             raise Forbidden(f"{actor.name} may not grant {privilege} on {policy.describe(target)}.", kind=target.kind)
 
 
 def may_give(actor: Actor, target: Located, privilege: Privilege) -> bool:
     """Whether the actor may grant this privilege on this object."""
-    return policy.permits(actor, operations.grant_on(target.kind), target) and _may_pass_on(actor, target, privilege)
+    return policy.permits(actor, operations.grant_on(target.kind), target) and may_pass_on(actor, target, privilege)
 
 
-def _may_pass_on(actor: Actor, target: Located, privilege: Privilege) -> bool:
-    """Whether the actor may grant one of the two privileges that MANAGE_GRANTS on the object does not cover."""
+def may_pass_on(actor: Actor, target: Located, privilege: Privilege) -> bool:
+    """Whether whoever may grant on the target may grant this, too: MANAGE_GRANTS does not cover two privileges."""
     if privilege not in (Privilege.MANAGE_GRANTS, Privilege.BOOTSTRAP_NAMESPACE):
         return True
     if policy.permits(actor, operations.own(target.kind), target):

@@ -81,8 +81,8 @@ class Part:
             for name, label in (("starts", "From"), ("ends", "Until"))
         ]
 
-    def read(self, held: Mapping[Place, Entries]) -> None:
-        """Read the times and what is chosen, next to what is `held` now."""
+    def read(self, standing: Mapping[Place, Entries]) -> None:
+        """Read the times and what is chosen, next to what the role has now (`standing`)."""
         for name, text in self.times.items():
             try:
                 self.spans[name] = MomentField(required=False).clean(text)
@@ -90,11 +90,13 @@ class Part:
                 self.errors[name] = " ".join(wrong.messages)
         by_label: dict[str, list[Choice]] = {}
         for one in self._privileges():
-            now = {held.get(each.on, {}).get(one.privilege) for each in self.objects}
+            now = {standing.get(each.on, {}).get(one.privilege) for each in self.objects}
             chosen = self.chosen.get(one.privilege.value, "")
             differs = len(now) > 1
             choice = Choice(one.privilege, one.why_not, None if differs else next(iter(now)), differs, chosen)
-            by_label.setdefault(KINDS[one.about].plural.capitalize() if one.about else "Granting", []).append(choice)
+            by_label.setdefault(
+                KINDS[one.about].plural.capitalize().replace("_", " ") if one.about else "Granting", []
+            ).append(choice)
         self.groups = list(by_label.items())
         given = self._given()
         try:
@@ -109,9 +111,9 @@ class Part:
             self.errors["ends"] = "Choose what is allowed or denied for this time."
 
     def edits(self) -> Iterator[Edit]:
-        taken = [(privilege, None) for privilege, how in self._chosen() if how == NONE]
+        removed = [(privilege, None) for privilege, how in self._chosen() if how == NONE]
         for one in self.objects:
-            for privilege, given in (*self._given(), *taken):
+            for privilege, given in (*self._given(), *removed):
                 yield Edit(one.on, privilege, given)
 
     def _privileges(self) -> list[GrantablePrivilege]:
@@ -136,7 +138,7 @@ class RoleEdit:
 
     def __init__(self, sent: QueryDict, role: RoleRecord) -> None:
         self.sent = sent
-        self.held = {Place(on.kind, on.full_name): on.entries for on in role.grants}
+        self.standing = {Place(on.kind, on.full_name): on.entries for on in role.grants}
         self.parts: list[Part] = []
         self.errors: dict[str, str] = {}
         self.wrong: list[str] = []  # lines that name no object
@@ -182,8 +184,8 @@ class RoleEdit:
     def _say_wrong(self, wrong: list[tuple[str, str]]) -> None:
         if wrong:
             more = f" So are {len(wrong) - 3:,} more." if len(wrong) > 3 else ""
-            said = [self.errors.get("objects", ""), *(sentence for _, sentence in wrong[:3])]
-            self.errors["objects"] = " ".join(filter(None, said)) + more
+            sentences = [self.errors.get("objects", ""), *(sentence for _, sentence in wrong[:3])]
+            self.errors["objects"] = " ".join(filter(None, sentences)) + more
             self.wrong += [line for line, _ in wrong]
 
     def open(
@@ -225,7 +227,7 @@ class RoleEdit:
         }
         times = {name: self.text(f"{name}-{number}") for name in ("starts", "ends")}
         part = Part(number, objects[0].on.kind, objects, chosen, times)
-        part.read(self.held)
+        part.read(self.standing)
         self.parts.append(part)
 
     @property

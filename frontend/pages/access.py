@@ -137,13 +137,17 @@ def folded(rows: Iterable[Row]) -> list[Row]:
 
 
 def with_removals_once(rows: Iterable[Row]) -> list[Row]:
-    """The rows, with the same removal on the first row of a person alone."""
+    """The rows, with the same removal on the first row of a person alone, and the edit of a role on its first row."""
     seen: set[tuple[Any, ...]] = set()
     shown: list[Row] = []
     for row in rows:
-        key = row.way.user, row.removal_url
-        shown.append(row._replace(removal_url="") if key in seen else row)
-        seen.add(key)
+        removal, edit = (row.way.user, row.removal_url), (row.edit_url,)
+        shown.append(
+            row._replace(
+                removal_url="" if removal in seen else row.removal_url, edit_url="" if edit in seen else row.edit_url
+            )
+        )
+        seen |= {removal, edit}
     return shown
 
 

@@ -63,7 +63,9 @@ def _read(actor: Actor, target: Located, form: RoleEdit, may_assign: bool) -> No
     """Look up the objects and the people that the form names."""
     parts, added = form.asked()
     places = dict.fromkeys([*(place for some in parts.values() for place in some), *added])
-    objects, wrong = grantable.grantable_on_each(actor, target.metalake.name, places, form.held) if places else ({}, {})
+    objects, wrong = (
+        grantable.grantable_on_each(actor, target.metalake.name, places, form.standing) if places else ({}, {})
+    )
     form.open(parts, added, objects, wrong)
     if form.names and may_assign:
         on = Place(Kind.METALAKE, dotted([target.metalake.name]))
@@ -108,7 +110,7 @@ def _listed(form: RoleEdit) -> dict[str, Any]:
     """A page of the objects that the role holds something on, narrowed by a part of their names."""
     q, start = form.text("q"), form.text("from")
     begin = int(start) if start.isascii() and start.isdigit() and len(start) < 7 else 0
-    some = [(on, entries) for on, entries in form.held.items() if q.casefold() in on.full_name.casefold()]
+    some = [(on, entries) for on, entries in form.standing.items() if q.casefold() in on.full_name.casefold()]
     opened = {one.on for part in form.parts for one in part.objects}
     rows = [(on, spelled_out(on), entries, on in opened) for on, entries in some[begin : begin + PAGE]]
     context = {"q": q, "rows": rows, "begin": begin, "total": len(some)}

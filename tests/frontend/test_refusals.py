@@ -98,6 +98,7 @@ TYPED: dict[str, tuple[str, str, dict[str, str]]] = {
     "people": ("/metalakes/{demo}/people?sort=users", "/metalakes/{demo}/people/users", {"name": "t-1"}),
     "groups": ("/metalakes/{demo}/people?sort=groups", "/metalakes/{demo}/people/groups", {"name": "t-1"}),
     "roles": ("/metalakes/{demo}/people?sort=roles", "/metalakes/{demo}/people/roles", {"name": "t-1"}),
+    "plan": ("/metalakes/{demo}/plan", "/metalakes/{demo}/plan", {"text": "t-1"}),
     "changes": ("/tokens", "/metalakes/{demo}/people/change", {"what": "put-in", "group": "crew", "people": "t-1"}),
     "jobs": (START, START, {"name": "t-1", "cron": "t-2"}),
 }
