@@ -179,9 +179,9 @@ class _Radius:
     def _read_masks(self, roles: set[int]) -> None:
         """Read the mask of each role on each object, before and after."""
         self.role_masks: tuple[dict[int, Mapping[int, int]], dict[int, Mapping[int, int]]] = ({}, {})
-        for role_masks, policy in zip(self.role_masks, (self.before, self.after), strict=True):
+        for role_masks, rights in zip(self.role_masks, (self.before, self.after), strict=True):
             for role in roles:
-                role_masks[role] = reach.granted_to(reach.role_alone(role, "", policy, self.now))
+                role_masks[role] = reach.granted_to(reach.role_alone(role, "", rights, self.now))
 
     def _groups(self, affected: Mapping[int, tuple[tuple[int, ...], ...]]) -> dict[_Group, list[str]]:
         """The affected users' names, grouped by those of their roles that have grants in the tree."""

@@ -94,9 +94,12 @@ def download_grants(request: HttpRequest, actor: Actor, metalake_id: int) -> Htt
 
 
 def _refused(request: HttpRequest, target: Located, on: str, sentence: str, status: int) -> HttpResponse:
-    limit = settings.METALAKE_MAX_PLAN_BODY // MEGABYTE
-    context = {"target": target, "on": on, "limit": limit, "on_error": sentence}
+    context = {"target": target, "on": on, "on_error": sentence} | _limits()
     return render(request, "frontend/plan/page.html", context, status=status)
+
+
+def _limits() -> dict[str, int]:
+    return {"most": settings.METALAKE_MAX_PLAN_BODY, "limit": settings.METALAKE_MAX_PLAN_BODY // MEGABYTE}
 
 
 def _uploaded(file: UploadedFile | None) -> str:

@@ -110,3 +110,11 @@ document.addEventListener("click", async (event) => {
     else getSelection().selectAllChildren(from);
   }
 });
+
+// A file that is larger than its field takes (data-most, bytes) is refused before it is sent.
+document.addEventListener("change", ({ target }) => {
+  if (!target.dataset.most) return;
+  const [size, most] = [target.files[0]?.size ?? 0, Number(target.dataset.most)];
+  target.setCustomValidity(size > most ? `This file has ${(size / 2 ** 20).toFixed(1)} MB; up to ${most / 2 ** 20} are read.` : "");
+  target.reportValidity();
+});
