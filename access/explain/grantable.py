@@ -11,12 +11,12 @@ from access.explain.reach import fits, type_of
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.enumeration import count_misses, misses_counted
-from authz.objects import address_of, find_object, finder, locate_anywhere
+from authz.objects import address_of, find_object, finder, locate_all, locate_anywhere
 from authz.services import people
 from authz.services.authority import may_give, may_pass_on, require
 from authz.services.change import enter
 from authz.services.directory import in_another_case
-from metalake.errors import Invalid, TooLarge
+from metalake.errors import Invalid, ProviderUnavailable, StoreUnavailable, TooLarge
 from metalake.full_names import dotted
 from metalake.kinds import CONTAINERS, IN_CATALOGS, KINDS, STORED_KINDS, Kind, family, grantable_on
 from metalake.levels import Level, privileges_of
@@ -97,7 +97,8 @@ def grantable_on_each(
 ) -> tuple[dict[Place, GrantableObject], dict[Place, str]]:
     """What the caller may grant on each of these objects, and a sentence for each that they cannot choose.
 
-    A hidden object is like a missing one, unless it is in `known`: those that the caller was shown by name.
+    A hidden object is like a missing one, unless it is in `known`: those that the caller was shown by name. The
+    failure of an outside system is the sentence of those that only it may have.
     """
     top = enter(actor, metalake)
     addresses, wrong = {}, {}
@@ -108,7 +109,14 @@ def grantable_on_each(
             addresses[place] = address_of(metalake, *place)
         except Invalid as mistake:
             wrong[place] = mistake.message
-    located = locate_anywhere(actor, top, list(dict.fromkeys(addresses.values()))) if addresses else {}
+    located, unknown = locate_all(top, addresses.values()), ""
+    try:
+        if any(address not in located for address in addresses.values()):
+            located = locate_anywhere(actor, top, list(dict.fromkeys(addresses.values())))
+    except StoreUnavailable:
+        raise
+    except ProviderUnavailable as failure:
+        unknown = failure.message
     catalogs = {on.nodes[1].id for on in located.values() if len(on.nodes) > 1}
     types = finder().catalog_types(catalogs) if catalogs else {}
     objects: dict[Place, GrantableObject] = {}
@@ -117,7 +125,7 @@ def grantable_on_each(
         target = located.get(address)
         exact = Place(address.kind, dotted(target.full_name)) if target else place
         if target is None or not (exact in known or policy.sees(actor, target)):
-            wrong[place] = missing(address.kind, address.names).message
+            wrong[place] = unknown or missing(address.kind, address.names).message
             continue
         catalog_type = types.get(target.nodes[1].id) if len(target.nodes) > 1 else None
         sort = Kind(target.kind), catalog_type

@@ -17,6 +17,7 @@ from access.plans.plan import plan_changes
 from authz.models import Role
 from authz.services import roles
 from authz.services.grant_entries import Ask, Given
+from metalake.errors import ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.privileges import Effect, Privilege
 from tests.demo import actor, add_member, give
@@ -66,7 +67,7 @@ def test_grants_and_holders_change_in_one_plan_that_is_undone(ids: Ids, admin: C
     schemas, table = by_kind["schema"], by_kind["table"]
     assert "not the same on all" in opened and 'name="p-' + table + "-use_catalog" not in opened
     lines = dict(re.findall(r'name="(on-\d)" value="([^"]+)"', opened))
-    chosen = {
+    chosen: dict[str, Any] = {
         "part": [schemas, table],
         **lines,
         f"p-{schemas}-select_table": "none",
@@ -93,7 +94,7 @@ def test_only_what_was_chosen_is_sent_and_changed(ids: Ids, admin: Client) -> No
     html = text(admin.get(path(ids) + "?open=" + quote("schema lake.orders:eu")))
     add = Change("grant", "reader", Privilege.CREATE_TABLE, Given(Effect.ALLOW), on=(Kind.SCHEMA, "lake.orders:eu"))
     apply_plan(actor("admin"), "demo", plan_changes(actor("admin"), "demo", [add]).token)
-    chosen = {**part(html), "p-1-modify_table": "allow"}
+    chosen: dict[str, Any] = {**part(html), "p-1-modify_table": "allow"}
     shown = send(admin, ids, **chosen)
     assert "create_table" in shown and shown.count('<li class="grant">') == 1
     assert apply(admin, ids, shown, **chosen).status_code == 302
@@ -102,7 +103,7 @@ def test_only_what_was_chosen_is_sent_and_changed(ids: Ids, admin: Client) -> No
 
 def test_what_moved_is_marked_and_what_was_typed_is_not_applied_unseen(ids: Ids, admin: Client) -> None:
     html = text(admin.get(path(ids) + "?open=" + quote("schema lake.orders:eu")))
-    chosen = {**part(html), "p-1-select_table": "none", "p-1-use_schema": "none"}
+    chosen: dict[str, Any] = {**part(html), "p-1-select_table": "none", "p-1-use_schema": "none"}
     shown = send(admin, ids, **chosen)
     other = text(apply(admin, ids, shown, **{**chosen, "p-1-use_schema": ""}), 422)
     assert "was changed after this was shown" in other
@@ -134,8 +135,15 @@ def test_a_line_that_names_nothing_stays_and_the_others_are_added(
     assert left.strip() == lines.replace("\x00", "")
 
 
+def test_what_an_outside_system_does_not_tell_leaves_the_rest_of_the_form(ids: Ids, admin: Client) -> None:
+    with patch("access.explain.grantable.locate_anywhere", side_effect=ProviderUnavailable("Glue does not answer.")):
+        html = send(admin, ids, "add", 422, **{"part": "1", "on-1": "catalog lake", "objects": "lake.remote"})
+    for expected in ("Glue does not answer.", 'name="on-1" value="catalog lake"', "lake.remote</text"):
+        assert expected in html
+
+
 def test_other_mistakes_are_said_at_their_fields(ids: Ids, admin: Client) -> None:
-    base = {"part": "1", "on-1": "catalog lake"}
+    base: dict[str, Any] = {"part": "1", "on-1": "catalog lake"}
     past = send(admin, ids, status=422, **base, **{"p-1-use_catalog": "allow", "ends-1": "2001-01-01T00:00"})
     assert "This is in the past." in past and 'value="2001-01-01T00:00"' in past
     assert "Choose what is allowed or denied" in send(admin, ids, status=422, **base, **{"ends-1": "2090-01-01T00:00"})
@@ -154,7 +162,7 @@ def test_what_the_caller_may_not_grant_is_disabled_with_the_reason(ids: Ids, adm
     assert "You may not grant there." in html and "grant-more" not in html
     boxes = re.findall(r'<input type="radio" name="p-1-[^>]+>', html)
     assert boxes and all("disabled" in box for box in boxes)
-    chosen = {"part": "1", "on-1": "schema lake.orders:eu", "p-1-modify_table": "allow"}
+    chosen: dict[str, Any] = {"part": "1", "on-1": "schema lake.orders:eu", "p-1-modify_table": "allow"}
     assert "rita may not " in send(rita, ids, status=403, **chosen)
     for hidden in ("lake.payroll", "lake.no_such"):
         assert f"Schema {hidden} does not exist." in send(rita, ids, "add", 422, objects=hidden)
@@ -184,7 +192,7 @@ def test_a_large_role_is_paged_and_the_form_carries_what_is_edited(ids: Ids, adm
     with patch("frontend.pages.role_editor.PAGE", 2):
         first = text(admin.get(path(ids, "large")))
         assert "on 3 objects" in first and "eu.t1" in first and "eu.t2" not in first
-        sent = {"part": "1", "on-1": "table lake.orders:eu.t0", "p-1-select_table": "deny"}
+        sent: dict[str, Any] = {"part": "1", "on-1": "table lake.orders:eu.t0", "p-1-select_table": "deny"}
         second = send(admin, ids, "show", role="large", **{**sent, "from": "2"})
         assert "eu.t2" in second and 'value="deny" checked' in second
         assert "eu.t2" in send(admin, ids, "show", role="large", q="EU.T2", **sent)
