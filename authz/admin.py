@@ -22,6 +22,7 @@ from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from authz.models import (
+    AccessRequest,
     AccessReview,
     AuditEntry,
     Dormancy,
@@ -342,6 +343,15 @@ class AccessReviewAdmin(ReadOnlyAdmin):
     list_display = ("metalake", "as_of", "days", "unused_count", "redundant_count", "shadowed_count", "at", "by")
     list_select_related = ("metalake",)
     exclude = ("findings",)
+
+
+@admin.register(AccessRequest)
+class AccessRequestAdmin(ReadOnlyAdmin):
+    """What people asked for; whoever may grant on the object decides it on the pages."""
+
+    list_display = ("metalake", "user", "kind", "full_name", "state", "asked_at", "ends_at", "decided_by")
+    list_filter = ("state",)
+    list_select_related = ("metalake", "user")
 
 
 @admin.register(UseWriter)

@@ -133,8 +133,15 @@ def hidden(actor: Actor, operation: Operation, lineage: Lineage) -> NotFound:
 
 
 def refusal(name: str, operation: Operation, lineage: Lineage) -> Forbidden:
-    """The error for an actor who sees the object but may not do this."""
-    return Forbidden(f"{name} may not {_act(operation, lineage)}.", kind=lineage.nodes[-1].kind)
+    """The error for an actor who sees the object but may not do this; it can be asked for where a grant allows it."""
+    node = lineage.nodes[-1]
+    can_be_granted = any(operation.sufficient) and node.kind in operations.FAMILIES["grant_on"]
+    return Forbidden(
+        f"{name} may not {_act(operation, lineage)}.",
+        kind=node.kind,
+        object_id=node.id if can_be_granted else 0,
+        operation=operation.name,
+    )
 
 
 def unseen(actor: Actor, lineage: Lineage) -> NotFound:

@@ -21,6 +21,7 @@ from metalake.database_errors import unavailable
 from metalake.errors import MetalakeError, NotFound
 from metalake.kinds import KINDS, IcebergWords, Kind
 from metalake.logs import note_failure
+from metalake.rest.exceptions import message_of
 from metalake.wire import explain
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ def render_error(error: Exception, *, commits: bool = False, of_view: bool = Fal
     note_failure(known)
     status, type_ = shape_of(known, commits=commits)
     is_both = of_view and (status in (404, 409) or (status == 500 and commits))
-    reply = error_reply(status, type_, known.message, is_both=is_both)
+    reply = error_reply(status, type_, message_of(known), is_both=is_both)
     if status == 401:
         reply.headers["WWW-Authenticate"] = CHALLENGE
     if status in (429, 503) and isinstance(known, errors.ProviderUnavailable | errors.TooManyRequests):

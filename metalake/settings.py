@@ -1,6 +1,7 @@
 """Settings, all from the environment; the defaults need no other service (docs/operations.md lists every variable)."""
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -153,6 +154,9 @@ if METALAKE_METRICS_TOKEN and len(METALAKE_METRICS_TOKEN) < 20:
 
 with checking("METALAKE_PATH_PREFIX"):
     METALAKE_PATH_PREFIX = parse_prefix(env.str("METALAKE_PATH_PREFIX", ""))
+METALAKE_PUBLIC_URL = env.str("METALAKE_PUBLIC_URL", "").rstrip("/")
+if METALAKE_PUBLIC_URL and not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", METALAKE_PUBLIC_URL):
+    refuse("METALAKE_PUBLIC_URL is how browsers reach this server, without a path: https://lake.example.com.")
 with checking("METALAKE_TRUSTED_PROXIES"):
     METALAKE_TRUSTED_PROXIES = parse_proxies(env.list("METALAKE_TRUSTED_PROXIES", default=[]))
 

@@ -139,9 +139,14 @@ def _sentence(event: str, details: Mapping[str, Any]) -> str:
         case "group.users_changed":
             changes = (f"{how} {', '.join(map(str, details[how]))}" for how in ("added", "removed") if details.get(how))
             return "; ".join(changes)
+        case "access.requested":
+            return f"asked for {privileges}, for this: {details.get('purpose')}"
+        case "access.request_declined":
+            return f"declined what {details.get('user')} asked for, {privileges}: {details.get('reason')}"
     done = event.partition(".")[2].replace("_", " ")
     changed = ", ".join(map(str, details.get("changed") or ()))
-    return f"{done}: {changed}" if changed else done
+    asked = f", as {details['requestedBy']} asked: {details.get('purpose')}" if details.get("requestedBy") else ""
+    return f"{done}: {changed}" if changed else f"{done}{asked}"
 
 
 PATIENCE, PAUSE = 10.0, 0.05  # seconds

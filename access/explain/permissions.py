@@ -59,7 +59,7 @@ class Redactor:
 
     def _is_seen(self, on: Located) -> bool:
         today = self._today.get(on.id)
-        return today is None or policy.sees(self.asker, today) or reads_access(self.asker, today)
+        return today is None or reads_access(self.asker, today) or policy.sees(self.asker, today)
 
     @cached_property
     def _today(self) -> dict[int, Located]:

@@ -59,30 +59,37 @@ class _Behind(Exception):
     """Rights changed since a plan of changes was made: it has to be recomputed."""
 
 
-def apply_plan(actor: Actor, metalake: str, token: str | None) -> Applied:
+Settle = Callable[[Actor, Located, int | None], dict[str, Any]]
+"""Called in a plan's transaction before its changes, with the access request that it answers; see apply_plan."""
+
+
+def apply_plan(actor: Actor, metalake: str, token: str | None, settle: Settle | None = None) -> Applied:
     """Apply one of the caller's plans; a plan without changes has no token and does nothing.
 
     If rights have changed since, a plan of changes is recomputed outside the transaction, because counting its blast
     radius under the lock would block all other changes; it is applied if the result and the rights are then unchanged.
+    What `settle` returns is added to the details of each change's audit row.
     Raises NotFound if the caller has no such plan, Conflict if it was already applied or has expired, or if rights
     changed under a plan of a state, Moved if the recomputed plan differs, and any error of the changes themselves.
     """
     for _ in range(ATTEMPTS):
         try:
-            return change(actor, metalake, _apply, token, kind="plan", on=lambda: _ids_of(actor, token))
+            return change(actor, metalake, _apply, token, settle, kind="plan", on=lambda: _ids_of(actor, token))
         except _Behind:
             renew(actor, metalake, token or "")
     raise Conflict(f"Rights in metalake {metalake} keep changing; try again in a moment.", kind="plan")
 
 
-def _apply(actor: Actor, top: Located, token: str | None) -> Applied:
+def _apply(actor: Actor, top: Located, token: str | None, settle: Settle | None) -> Applied:
     if token is None:
         return Applied([], None)
     row = _claim(actor, top, token)
     steps = read_steps(row)
     located = _located(row, steps)
     made = changes_of(steps, located)
-    application = _Application(actor, top, located, row.changes.get("undoes"))
+    more = {"undoes": row.changes["undoes"]} if row.changes.get("undoes") else {}
+    more |= settle(actor, top, row.changes.get("answers")) if settle else {}
+    application = _Application(actor, top, located, more)
     publish_events(*application.run(steps))
     if outcome := application.outcome:
         Plan.objects.filter(pk=row.pk).update(changes=row.changes | outcome)
@@ -128,7 +135,7 @@ def _located(row: Plan, steps: list[Step]) -> dict[int, Located]:
 
 @dataclass
 class _Application:
-    """`undoes` is when the plan being undone was applied; `made` are the ids of the created roles, by name.
+    """`more` are details for each audit row; `made` are the ids of the created roles, by name.
 
     `plain` are the dropped roles that had no properties and were owned by the actor.
     """
@@ -136,7 +143,7 @@ class _Application:
     actor: Actor
     top: Located
     located: dict[int, Located]
-    undoes: str | None = None
+    more: dict[str, Any]
     made: dict[str, int] = field(default_factory=dict)
     plain: list[str] = field(default_factory=list)
 
@@ -163,8 +170,7 @@ class _Application:
         return self._with_holders(events, [step for step in steps if not step.drop])
 
     def _event(self, name: str, row: Role, facts: Sequence[list[Any]] = (), **details: Any) -> Event:
-        undoes = {"undoes": self.undoes} if self.undoes else {}
-        return event(self.actor, self.top, name, Kind.ROLE, row.pk, [row.name], facts, **details, **undoes)
+        return event(self.actor, self.top, name, Kind.ROLE, row.pk, [row.name], facts, **details, **self.more)
 
     def _require_assign(self) -> None:
         policy.require(self.actor, operations.ASSIGN_ROLES, self.top)
@@ -273,7 +279,7 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
     row = stored_plan(actor, token, metalake_id=top.id, applied_at=None)
     if row is None:
         return  # apply_plan raises the right error
-    wanted, undoes = read_changes(row.changes["wanted"]), row.changes.get("undoes")
+    wanted = read_changes(row.changes["wanted"])
     reason = _what_moved(top, row)
     try:
         draft = draft_changes(actor, metalake, wanted, row.changes.get("budget"), is_new=False)
@@ -283,7 +289,7 @@ def renew(actor: Actor, metalake: str, token: str) -> None:
     others = sorted(name for name, holders in draft.holders.items() if before.get(name) != holders)
     if others or (draft.difference.steps, draft.blast) != (read_steps(row), read_blast(row.changes["blast"])):
         shown = _shown(actor, row, draft.difference.located)
-        more = {"undoes": undoes} if undoes else {}
+        more = {name: row.changes[name] for name in ("undoes", "answers") if name in row.changes}
         planned = store(actor, draft, wanted, budget=row.changes.get("budget"), **more)
         raise Moved(f"{reason} {_difference(shown, planned, others)}", shown, planned)
     _note(actor, row, draft)

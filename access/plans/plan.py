@@ -92,13 +92,16 @@ def plan_changes(
     *,
     budget: int | None = None,
     undoes: Plan | None = None,
+    answers: int | None = None,
     left: tuple[str, ...] = (),
 ) -> Planned:
     """Just these changes, without those already in place, stored for the caller to apply once within an hour.
 
-    `budget` limits the counting of the blast radius (None: BUDGET). Raises the errors of compare_changes.
+    `budget` limits the counting of the blast radius (None: BUDGET). `answers` is the access request that the plan would
+    fulfil. Raises the errors of compare_changes.
     """
-    more = {"undoes": undoes.applied_at.isoformat()} if undoes and undoes.applied_at else {}
+    more: dict[str, Any] = {"undoes": undoes.applied_at.isoformat()} if undoes and undoes.applied_at else {}
+    more |= {"answers": answers} if answers else {}
     return store(actor, draft_changes(actor, metalake, changes, budget), changes, left, budget=budget, **more)
 
 

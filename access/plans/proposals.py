@@ -33,7 +33,7 @@ class AccessRequest:
     """Users and groups, an object, and how they are to be given privileges there.
 
     `role` chooses a role by name, or names a new one; people may be left out then. `with_use` are the USE_* privileges
-    to grant as well where they lack them on the ancestors.
+    to grant as well where they lack them on the ancestors. `answers` is the stored request that this fulfils, if any.
     """
 
     people: tuple[Whom, ...]
@@ -41,6 +41,7 @@ class AccessRequest:
     entries: Entries
     role: str | None = None
     with_use: frozenset[Privilege] = USES
+    answers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ class _Proposing:
             )
         make = [Change("createRole", choice.name)] if choice.row is None else []
         changes = [*make, *lines, *assignments(choice.name, choice.row, self.parties)]
-        planned = plan_changes(self.actor, self.top.name, changes, budget=blast_radius.PREVIEW)
+        answers = self.request.answers
+        planned = plan_changes(self.actor, self.top.name, changes, budget=blast_radius.PREVIEW, answers=answers)
         return Proposal(
             choice.name,
             choice.row is None,

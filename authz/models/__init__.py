@@ -2,11 +2,12 @@
 
 from authz.models.history import AuditEntry, Fact
 from authz.models.people import PASSWORDS, Group, Invitation, Member, Remembered, Role, Token, User, UserManager
-from authz.models.rights import Grant, Plan, PolicyChange, PolicyEpoch, in_force, unended
+from authz.models.rights import AccessRequest, Grant, Plan, PolicyChange, PolicyEpoch, in_force, unended
 from authz.models.use import AccessReview, Dormancy, Use, UseCaller, UseObject, UseQuestion, UseWriter
 
 __all__ = [
     "PASSWORDS",
+    "AccessRequest",
     "AccessReview",
     "AuditEntry",
     "Dormancy",

@@ -12,7 +12,7 @@ from django.utils import timezone
 from guardian.models import GroupObjectPermissionBase
 
 from authz.managers import RAW, GrantManager, refuse
-from metalake.models import Securable
+from metalake.models import Metalake, Securable
 from metalake.privileges import Effect
 
 
@@ -88,3 +88,36 @@ class Plan(models.Model):
 
     def __str__(self) -> str:
         return f"plan of {self.user} from {self.created_at:%Y-%m-%d %H:%M:%S}"
+
+
+class AccessRequest(models.Model):
+    """What somebody asks for on an object until a moment, for whoever may grant there to decide.
+
+    `kind` and `full_name` are of the object as the requester saw it then: it may be renamed, hidden or gone since.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        APPROVED = "approved"
+        DECLINED = "declined"
+        WITHDRAWN = "withdrawn"
+
+    metalake = models.ForeignKey(Metalake, models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    object_id = models.BigIntegerField()
+    kind = models.CharField(max_length=16)
+    full_name = models.TextField(help_text="Dotted.")
+    privileges = models.JSONField()
+    purpose = models.TextField()
+    ends_at = models.DateTimeField(help_text="When the access is to end.")
+    asked_at = models.DateTimeField(default=timezone.now)
+    state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    decided_by = models.CharField(max_length=255, blank=True)
+    reason = models.TextField(blank=True, help_text="Why it was declined.")
+
+    class Meta:
+        indexes = [models.Index(fields=["metalake", "id"], name="request_open", condition=Q(state="open"))]
+
+    def __str__(self) -> str:
+        return f"request of {self.user} for {self.full_name}, {self.state}"

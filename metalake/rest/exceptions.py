@@ -6,7 +6,9 @@ import logging
 from typing import Any
 
 import orjson
+from django.conf import settings
 from django.http import Http404, HttpResponse, UnreadablePostError
+from django.urls import reverse
 from pydantic import ValidationError
 from rest_framework.exceptions import APIException, MethodNotAllowed, NotAuthenticated, PermissionDenied
 
@@ -79,11 +81,19 @@ def shape_of(error: MetalakeError) -> tuple[int, int, str]:
     return 500, 1002, "InternalError"
 
 
+def message_of(error: MetalakeError) -> str:
+    """The error's message; a 403 that a grant may mend has the page to ask for it, if METALAKE_PUBLIC_URL is set."""
+    if not (isinstance(error, errors.Forbidden) and error.object_id and settings.METALAKE_PUBLIC_URL):
+        return error.message
+    path = reverse("frontend:request", args=[error.object_id])
+    return f"{error.message} To ask for it: {settings.METALAKE_PUBLIC_URL}{path}?for={error.operation}"
+
+
 def error_body(error: MetalakeError) -> dict[str, Any]:
     """The native API's error body."""
     _, code, type_ = shape_of(error)
     # The Python client formats messages with the % operator, so they must not contain a percent sign.
-    return {"code": code, "type": type_, "message": error.message.replace("%", " percent ")}
+    return {"code": code, "type": type_, "message": message_of(error).replace("%", " percent ")}
 
 
 def error_response(error: MetalakeError) -> HttpResponse:
