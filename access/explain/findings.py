@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import groupby, islice
+from operator import or_
 from typing import Generic, NamedTuple, TypeVar
 
 from django.db.models import Exists, OuterRef, Q
@@ -32,8 +33,8 @@ from metalake.models import Securable, below
 from metalake.privileges import Effect, Privilege
 
 SOON = timedelta(days=14)
-MOST_READ = 20_000  # pairs of a role and an object with grants
-MOST_JUDGED = 200_000  # verdicts on one grant for one person
+MOST_READ = 5000  # pairs of a role and an object with grants
+MOST_JUDGED = 20_000  # verdicts on one grant for one person
 SHOWN = 100  # of each sort
 SHADOWED = "shadowed"
 Row = TypeVar("Row")
@@ -126,6 +127,7 @@ class _Search:
     judged: int = 0
     is_cut: bool = False
     evaluators: dict[int, Evaluator] = field(default_factory=dict)
+    lasting: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def findings(self) -> Findings:
         grants = some_of(self._idle_grants())
@@ -196,7 +198,7 @@ class _Search:
 
     @cached_property
     def located(self) -> dict[int, Located]:
-        """The objects that carry grants, and those of the other findings; only those whose access the actor may read."""
+        """The objects with grants, and those of the other findings, if the actor may read access there."""
         ids = {id for _, id, _ in self.pairs} | {row[0] for row in self.ending_rows} | {row[0] for row in self.owned}
         return {id: on for id, on in by_ids(ids).items() if on.metalake.id == self.top.id and self._reads(on)}
 
@@ -263,12 +265,20 @@ class _Search:
 
     def _shadow(self, who: Actor, on: Located, privilege: Privilege) -> str:
         """What gives `who` the same for good above the object; only above, so that no two grants shadow each other."""
-        for node in reversed(on.nodes[:-1]):
-            for role in who.roles:
-                if self.policy.grants.get(role, {}).get(node.id, 0) & privilege.bit:
-                    above = Located(nodes=on.nodes[: on.nodes.index(node) + 1])
-                    return f"role {self.roles.get(role, '')} allows {privilege} on {policy.describe(above)}"
+        for depth in reversed(range(len(on.nodes) - 1)):
+            id = on.nodes[depth].id
+            if self._lasting(who, id) & privilege.bit:
+                role = next(role for role in who.roles if self.policy.grants.get(role, {}).get(id, 0) & privilege.bit)
+                above = policy.describe(Located(nodes=on.nodes[: depth + 1]))
+                return f"role {self.roles.get(role, '')} allows {privilege} on {above}"
         return ""
+
+    def _lasting(self, who: Actor, id: int) -> int:
+        """The grants without a time span that `who` has on one object, as a mask."""
+        key = who.id, id
+        if key not in self.lasting:
+            self.lasting[key] = reduce(or_, (self.policy.grants.get(role, {}).get(id, 0) for role in who.roles), 0)
+        return self.lasting[key]
 
     def _helps_below(self, who: Actor, on: Located, missing: Sequence[Missing]) -> bool:
         """Whether what `who` lacks on a container is allowed on something below it, where the grant then counts."""
