@@ -12,9 +12,15 @@ from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 
 
-def grant_page(object_id: int, whom: Whom, privilege: Privilege) -> str:
-    """The page that grants this privilege on an object to a user or group."""
-    return _filled("grant", object_id, principal=f"{whom.sort}:{whom.name}", privilege=privilege.value)
+def grant_page(object_id: int, whom: Whom, *privileges: Privilege, **more: str) -> str:
+    """The page that grants these privileges on an object to a user or group; `more` are other fields of its form."""
+    query = urlencode({"privilege": [each.value for each in privileges], **more}, doseq=True)
+    return f"{_filled('grant', object_id, principal=f'{whom.sort}:{whom.name}')}&{query}"
+
+
+def request_page(object_id: int, privilege: Privilege) -> str:
+    """The page on which somebody asks for this privilege on an object for themselves."""
+    return _filled("request", object_id, privilege=privilege.value)
 
 
 def revoke_page(object_id: int, role: str, privilege: Privilege, effect: Effect) -> str:

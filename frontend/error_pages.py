@@ -48,10 +48,13 @@ def is_partial(request: HttpRequest) -> bool:
     return asks and request.headers.get("HX-History-Restore-Request") != "true"
 
 
-def refuse(request: HttpRequest, status: int, message: str = "", *, title: str = "") -> HttpResponse:
-    """The response to a refused request; the default message is that of the status."""
+def refuse(
+    request: HttpRequest, status: int, message: str = "", *, title: str = "", link: str = "", link_text: str = ""
+) -> HttpResponse:
+    """The response to a refused request; the default message is that of the status. `link` leads to what may help."""
     usual_title, usual_message = TEXTS.get(status, ("That did not work", ""))
     context = {"title": title or usual_title, "message": message or usual_message}
+    context |= {"link": link, "link_text": link_text}
     if is_partial(request):
         return _sentence(request, status, context)
     return _contained(render(request, "frontend/error.html", context, status=status))

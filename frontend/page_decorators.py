@@ -165,4 +165,8 @@ def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
     status, _, _ = shape_of(failure)
     says_no_more = isinstance(failure, NotFound | Forbidden) and not is_partial(request)
     title = "" if says_no_more else "That did not work"
-    return refuse(request, status, "" if says_no_more else failure.message, title=title)
+    more = {}
+    if isinstance(failure, Forbidden) and failure.object_id:
+        path = reverse("frontend:request", args=[failure.object_id])
+        more = {"link": f"{path}?{urlencode({'for': failure.operation})}", "link_text": "Ask for access"}
+    return refuse(request, status, "" if says_no_more else failure.message, title=title, **more)

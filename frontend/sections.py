@@ -43,11 +43,15 @@ class Link:
 
 
 PEOPLE = frozenset(
-    {"people", "change-people", "add-user", "user", "invite", "add-group", "group", "add-role", "role"}
-) | {"edit-role"}
+    {"people", "change-people", "add-user", "user", "invite", "add-group", "group", "add-role", "role", "edit-role"}
+)
+ACCESS = frozenset(
+    {"matrix", "matrix-changes", "reviewed", "undo", "plan", "download-grants", "access-findings", "mend", "request"}
+    | {"requests", "decide", "withdraw"}
+)
 SECTIONS = (
     Section("People", "people", PEOPLE),
-    Section("Access", "access", frozenset({"matrix", "matrix-changes", "reviewed", "undo", "plan", "download-grants"})),
+    Section("Access", "access", ACCESS),
     Section("Jobs", "jobs", frozenset({"jobs", "findings", "start-job", "run", "change-schedule"})),
     Section("Audit", "audit"),
 )

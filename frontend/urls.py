@@ -3,6 +3,7 @@ from django.urls import path
 from frontend import sections
 from frontend.pages import (
     access,
+    access_findings,
     access_review,
     audit,
     catalogs,
@@ -22,6 +23,7 @@ from frontend.pages import (
     outside,
     people,
     plans,
+    requests,
     revoking,
     role_editor,
     search,
@@ -75,6 +77,12 @@ urlpatterns = [
     path("metalakes/<int:metalake_id>/people/roles", people.add_role, name="add-role"),
     path("metalakes/<int:metalake_id>/people/roles/<int:role_id>", people.show_role, name="role"),
     path("metalakes/<int:metalake_id>/people/roles/<int:role_id>/edit", role_editor.edit_role, name="edit-role"),
+    path("objects/<int:object_id>/request", requests.ask, name="request"),
+    path("metalakes/<int:metalake_id>/access/requests", requests.show_requests, name="requests"),
+    path("metalakes/<int:metalake_id>/access/requests/<int:request_id>", requests.decide, name="decide"),
+    path("metalakes/<int:metalake_id>/access/requests/<int:request_id>/withdraw", requests.withdraw, name="withdraw"),
+    path("metalakes/<int:metalake_id>/access/findings", access_findings.show_findings, name="access-findings"),
+    path("metalakes/<int:metalake_id>/access/findings/mend", access_findings.mend, name="mend"),
     path("objects/<int:object_id>/grant", granting.grant, name="grant"),
     path("objects/<int:object_id>/grant/people", granting.suggest, name="suggest"),
     path("objects/<int:object_id>/revoke", revoking.revoke, name="revoke-grant"),

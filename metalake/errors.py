@@ -60,9 +60,7 @@ class Forbidden(MetalakeError):
     `object_id` and `operation` are what a grant might allow, a row of authz.operations; the id is 0 where none does.
     """
 
-    def __init__(
-        self, message: str, *, kind: str | None = None, object_id: int = 0, operation: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, kind: str | None = None, object_id: int = 0, operation: str = "") -> None:
         super().__init__(message, kind=kind)
         self.object_id = object_id
         self.operation = operation

@@ -89,26 +89,26 @@ def _load(actor: Actor, top: Located, request_id: int) -> OpenRequest:
 
 def propose(actor: Actor, one: OpenRequest, ends: datetime) -> Proposal:
     """The plan that approving would apply. Raises Invalid for a former member and an end that is past."""
-    _require_approvable(one, ends)
+    _require_member(one)
+    if ends <= timezone.now():
+        raise Invalid("The end that was asked for is past: choose another.", kind="ends")
     entries = {each: Given(Effect.ALLOW, None, ends) for each in one.privileges}
     place = Place(one.on.kind, dotted(one.on.full_name))
     asked = proposals.AccessRequest((Whom("user", one.who),), place, entries, answers=one.row.pk)
     return proposals.propose(actor, one.on.metalake.name, asked)
 
 
-def _require_approvable(one: OpenRequest, ends: datetime) -> None:
+def _require_member(one: OpenRequest) -> None:
     if not one.is_member:
         top = policy.describe(one.on.top)
         raise Invalid(f"{one.who} is no member of {top} any more, so nothing can be granted: decline it.", kind="user")
-    if ends <= timezone.now():
-        raise Invalid("The end that was asked for is past: choose another.", kind="ends")
 
 
-def approve(actor: Actor, one: OpenRequest, proposal: Proposal, token: str) -> Applied:
-    """Apply the plan that was shown, or only close the request if the requester may do all of it by now.
+def approve(actor: Actor, one: OpenRequest, ends: datetime, token: str) -> Applied:
+    """Apply the plan that was shown; without one (`token` is ""), only close what is effective by now.
 
-    Each audit row of the plan has who asked and what for. Raises the errors of apply_plan, and Conflict if the request
-    was decided meanwhile or the plan is of another one.
+    Each audit row of the plan has who asked and what for. Raises the errors of apply_plan, Invalid if there is
+    something to apply and no plan of it, and Conflict if the request was decided meanwhile or the plan is of another.
     """
     request_id, metalake = one.row.pk, one.on.metalake.name
 
@@ -120,12 +120,14 @@ def approve(actor: Actor, one: OpenRequest, proposal: Proposal, token: str) -> A
         publish_events(about(actor, top, "access.request_approved", row, user=one.who))
         return {"request": request_id, "requestedBy": one.who, "purpose": row.purpose}
 
-    if proposal.asks:
+    if token:
+        _require_member(one)
+        return apply.apply_plan(actor, metalake, token, settle)
+    proposal = propose(actor, one, ends)
+    if proposal.asks or proposal.planned:
         raise Invalid(proposal.reason)
-    if proposal.planned is None:
-        change(actor, metalake, settle, request_id, kind="request")
-        return Applied([], None)
-    return apply.apply_plan(actor, metalake, token, settle)
+    change(actor, metalake, settle, request_id, kind="request")
+    return Applied([], None)
 
 
 def decline(actor: Actor, metalake: str, request_id: int, reason: str) -> None:

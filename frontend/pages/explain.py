@@ -18,7 +18,7 @@ from access.explain.remedies import Step
 from authz.actor import Actor
 from frontend import tabs
 from frontend.access_paths import Drawing
-from frontend.deep_links import grant_page, revoke_page
+from frontend.deep_links import grant_page, request_page, revoke_page
 from frontend.forms.explain import WhyForm
 from frontend.page_decorators import is_partial, signed_in
 from frontend.timeline import changes_url
@@ -69,7 +69,16 @@ def _answer(request: HttpRequest, actor: Actor, target: Located, asked: dict[str
         "sets": sets,
         "now_query": urlencode({"user": explanation.user, "privilege": asked["privilege"]}),
         "may_send": any(remedy.url for remedies in sets for remedy in remedies),
+        "ask_url": _ask_page(actor, target, explanation, sets),
     }
+
+
+def _ask_page(actor: Actor, target: Located, explanation: Explanation, sets: list[list[Remedy]]) -> str:
+    """The page that asks for it, if the question is about oneself and others may grant it; else ""."""
+    privilege, changes = explanation.wanted.privilege, explanation.changes or ()
+    is_granted = any(all(step.change == "grant" for step in steps) for steps in changes)
+    is_mine = explanation.user == actor.name and not any(all(one.path for one in remedies) for remedies in sets)
+    return request_page(target.id, privilege) if privilege and is_granted and is_mine else ""
 
 
 def _remedy(request: HttpRequest, explanation: Explanation, step: Step) -> Remedy:

@@ -112,4 +112,5 @@ def test_whoever_grants_or_owns_holds_the_object() -> None:
     assert without == {
         *("add_person", "invite", "add_user", "remove_user", "add_group", "remove_group", "set_group_users"),
         *("drop_role", "assign_roles", "unassign_roles"),
+        *("withdraw", "approve", "decline"),  # of a request, which changes no right itself
     }

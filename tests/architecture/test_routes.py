@@ -17,6 +17,7 @@ from iceberg_rest.routes import ROUTES
 from metalake.rest.views import Endpoint
 
 ANYONE, CALLER = "anyone", "caller"
+GRANTING = tuple(sorted({row.name for row in FAMILIES["grant_on"].values()}))  # on the object of a request
 
 # What is no endpoint of a wire, with the rows or families that what it shows asks. CALLER is about oneself alone.
 # A page asks them through its services; tests/authz/test_parity.py compares its answers with them.
@@ -78,6 +79,15 @@ PAGES = {
     "invitations/<str:secret>": (ANYONE,),
     "objects/<int:object_id>/see-as": ("read_access",),
     "objects/<int:object_id>/users": ("read_access",),
+    "objects/<int:object_id>/request": ("load",),
+    "metalakes/<int:metalake_id>/access/requests": ("load_metalake", *GRANTING),
+    "metalakes/<int:metalake_id>/access/requests/<int:request_id>": GRANTING,
+    "metalakes/<int:metalake_id>/access/requests/<int:request_id>/withdraw": (CALLER,),
+    "metalakes/<int:metalake_id>/access/findings": ("read_access_to_metalake",),
+    "metalakes/<int:metalake_id>/access/findings/mend": (
+        "read_access_to_metalake",
+        *sorted({row.name for row in FAMILIES["own"].values()}),
+    ),
     "objects/<int:object_id>/grant": ("grant_on",),
     "objects/<int:object_id>/grant/people": ("grant_on",),
     "objects/<int:object_id>/revoke": ("grant_on",),

@@ -11,6 +11,14 @@ ADDRESSES = {
     "tree": "/tree",
     "objects/<int:object_id>": "/objects/{table}",
     "objects/<int:object_id>/children": "/objects/{schema}/children",
+    "objects/<int:object_id>/request": "/objects/{table}/request?for=commit_table",
+    "metalakes/<int:metalake_id>/access/requests": "/metalakes/{metalake}/access/requests",
+    "metalakes/<int:metalake_id>/access/requests/<int:request_id>": "/metalakes/{metalake}/access/requests/1",
+    "metalakes/<int:metalake_id>/access/requests/<int:request_id>/withdraw": (
+        "/metalakes/{metalake}/access/requests/1/withdraw"
+    ),
+    "metalakes/<int:metalake_id>/access/findings": "/metalakes/{metalake}/access/findings",
+    "metalakes/<int:metalake_id>/access/findings/mend": "/metalakes/{metalake}/access/findings/mend?what=own",
     "objects/<int:object_id>/grant": "/objects/{schema}/grant?principal=user:rita&level=writer",
     "objects/<int:object_id>/grant/people": "/objects/{schema}/grant/people?more=ri",
     "objects/<int:object_id>/revoke": "/objects/{schema}/revoke?role=reader&privilege=select_table",

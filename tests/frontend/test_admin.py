@@ -23,6 +23,7 @@ from access.plans.desired import Wanted, WantedRole
 from authz import facts as history
 from authz.callers.identity import issue_token
 from authz.models import (
+    AccessRequest,
     AccessReview,
     AuditEntry,
     Dormancy,
@@ -94,6 +95,8 @@ def full(ids: dict[str, int], world: World) -> dict[str, int]:
     counts = {"unused_count": 0, "redundant_count": 0, "shadowed_count": 0}
     AccessReview.objects.create(metalake=Metalake.objects.get(name="demo"), **about, **of_review, **counts)
     UseWriter.objects.create(process="node-2 7", written_until=timezone.now())
+    asked = {"object_id": 1, "kind": "table", "full_name": "a.b.c", "privileges": [], "ends_at": timezone.now()}
+    AccessRequest.objects.create(metalake=Metalake.objects.get(name="demo"), user_id=actor("mia").id, **asked)
     return ids
 
 

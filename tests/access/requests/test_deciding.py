@@ -33,7 +33,7 @@ def grant_it(world: World, one: OpenRequest, user: str = "olga") -> str:
     """Approve as asked; the token of the plan."""
     proposal = propose(world.actor(user), one, one.row.ends_at)
     assert proposal.planned and proposal.planned.token
-    approve(world.actor(user), one, proposal, proposal.planned.token)
+    approve(world.actor(user), one, one.row.ends_at, proposal.planned.token)
     return proposal.planned.token
 
 
@@ -84,7 +84,7 @@ def test_a_request_is_decided_once(reader: World) -> None:
         decline(reader.olga, "acme", row.pk, "  ")
     decline(reader.olga, "acme", row.pk, "Ask again after the audit.")
     for late in (
-        lambda: approve(reader.olga, one, proposal, proposal.planned.token),  # type: ignore[union-attr]
+        lambda: approve(reader.olga, one, one.row.ends_at, proposal.planned.token),  # type: ignore[union-attr]
         lambda: decline(reader.olga, "acme", row.pk, "no"),
         lambda: withdraw(reader.mia, "acme", row.pk),
     ):
@@ -105,7 +105,7 @@ def test_a_plan_of_something_else_approves_nothing(reader: World) -> None:
     other = plan.plan_changes(reader.olga, "acme", [change("createRole", "secret")])
     for one, token in ((load(reader.olga, "acme", second.pk), proposal.planned.token), (of_first, other.token or "")):
         with pytest.raises(Conflict, match="not of this request"):
-            approve(reader.olga, one, proposal, token)
+            approve(reader.olga, one, one.row.ends_at, token)
     assert not may(reader, "mia") and not reader.events("access.request_approved")
     assert set(AccessRequest.objects.values_list("state", flat=True)) == {"open"}
 
@@ -118,9 +118,9 @@ def test_a_plan_that_moved_is_shown_again_and_still_answers_the_request(reader: 
     reader.give("mia", "select_table@lake")
     reader.give("mia", "deny modify_table@lake.A")
     with pytest.raises(applying.Moved) as moved:
-        approve(reader.olga, one, proposal, proposal.planned.token)
+        approve(reader.olga, one, one.row.ends_at, proposal.planned.token)
     assert moved.value.planned and moved.value.planned.token
-    approve(reader.olga, one, proposal, moved.value.planned.token)
+    approve(reader.olga, one, one.row.ends_at, moved.value.planned.token)
     row.refresh_from_db()
     assert row.state == "approved"
 
@@ -131,7 +131,7 @@ def test_what_was_granted_meanwhile_is_only_closed(reader: World) -> None:
     one = load(reader.olga, "acme", row.pk)
     proposal = propose(reader.olga, one, row.ends_at)
     assert (proposal.planned, proposal.reason) == (None, "All of it is effective already.")
-    approve(reader.olga, one, proposal, "")
+    approve(reader.olga, one, one.row.ends_at, "")
     row.refresh_from_db()
     assert row.state == "approved" and len(reader.events("access.request_approved")) == 1
 
@@ -163,7 +163,7 @@ def test_whoever_may_grant_but_not_assign_is_told_whom_to_ask(reader: World) -> 
     proposal = propose(nils, one, row.ends_at)
     assert proposal.planned is None and proposal.asks
     with pytest.raises(Invalid, match="You may not do all of it"):
-        approve(nils, one, proposal, "")
+        approve(nils, one, row.ends_at, "")
 
 
 def test_open_requests_cost_the_same_however_many(reader: World, django_assert_num_queries: object) -> None:
