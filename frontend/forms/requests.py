@@ -62,7 +62,7 @@ class DecideForm(DescribedForm):
     """When the access ends, by default when it was asked to, and what a refused requester reads."""
 
     ends = forms.ChoiceField(label="For how long", required=False)
-    reason = _text("If you decline: why", "The requester reads it.")
+    reason = _text("Why", "The requester reads it.")
 
     def __init__(self, sent: Any, asked: datetime):
         super().__init__(sent)
@@ -70,7 +70,7 @@ class DecideForm(DescribedForm):
         self.fields["reason"].required = False
         is_ahead = asked > timezone.now()
         choice: Any = self.fields["ends"]
-        as_asked = f"As asked, until {asked:%Y-%m-%d %H:%M} UTC" + ("" if is_ahead else ", which is past")
+        as_asked = f"Until {asked:%Y-%m-%d %H:%M} UTC" + ("" if is_ahead else ", past")
         choice.choices = [(ASKED, as_asked), *CHOICES]
 
     @property

@@ -85,7 +85,7 @@ def _of_grant(one: IdleGrant) -> Row:
     lacks = next((lack for lack in one.missing if lack.on and not lack.is_denied), None)
     if lacks and lacks.on and one.holder:
         url = grant_page(lacks.on.id, one.holder, lacks.privilege, role=one.role)
-        mends.append(Mend(url, f"Grant {lacks.privilege}", f"so that {about} counts"))
+        mends.append(Mend(url, "Grant", f"{lacks.privilege}, so that {about} counts"))
     mends.append(Mend(revoke_page(one.on.id, one.role, one.privilege, Effect.ALLOW), "Revoke", about))
     return Row(one, name, mends)
 

@@ -37,7 +37,7 @@ def test_each_finding_has_the_click_that_mends_it(admin: Client, ids: dict[str, 
     assert sorted(mends) == [
         "Drop role empty",
         "Extend modify_table of role reader on lake.orders:eu.sales",
-        "Grant use_catalog so that select_table of role half on lake.orders:eu counts",
+        "Grant use_catalog, so that select_table of role half on lake.orders:eu counts",
         "Hand over lake.payroll",
         "Revoke select_table of role half on lake.orders:eu",
         "Revoke select_table of role reader on lake.orders:eu",
