@@ -72,7 +72,9 @@ def test_who_may_grant_all_of_it_there_or_above_sees_and_decides_it(reader: Worl
             with pytest.raises(NotFound, match="There is no such request"):
                 act(reader.actor(user), "acme", id)
     reader.own("mia", reader.t)
-    assert [one.row for one in open_requests(reader.mia)] == [], "nobody decides their own"
+    assert [one.row for one in open_requests(reader.mia)] == []
+    with pytest.raises(NotFound):  # nobody decides their own
+        load(reader.mia, "acme", row.pk)
 
 
 def test_a_request_is_decided_once(reader: World) -> None:
