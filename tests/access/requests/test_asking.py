@@ -29,7 +29,7 @@ def at(row: Any) -> Located:
 
 
 def wish(world: World, row: Any, *privileges: Privilege, user: str = "mia", **more: Any) -> AccessRequest:
-    asked = {"purpose": "the report of the quarter", "ends": timezone.now() + timedelta(days=7)} | more
+    asked: dict[str, Any] = {"purpose": "the report of the quarter", "ends": timezone.now() + timedelta(days=7)} | more
     return ask(world.actor(user), at(row), privileges or (MODIFY,), **asked)
 
 

@@ -74,7 +74,7 @@ def call(user: str, path: str, body: dict[str, object] | None = None) -> tuple[i
 
 def test_over_the_wires_a_403_has_the_link_and_a_404_never(ids: dict[str, int], settings: Any) -> None:
     schema = {"native": "/api/metalakes/demo/catalogs/lake/schemas", "iceberg": "/iceberg/demo/v1/lake/namespaces"}
-    refused = {
+    refused: dict[str, tuple[str, dict[str, object]]] = {
         "native": (f"{schema['native']}/orders%3Aeu/tables", {"name": "t", "columns": []}),
         "iceberg": (
             f"{schema['iceberg']}/orders%1Feu/tables",
