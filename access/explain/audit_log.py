@@ -4,24 +4,31 @@ may read everybody's (docs/authorization.md)."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Max, Q, QuerySet
 
 from access.explain.permissions import Place, open_on
 from authz import operations, policy
 from authz.actor import Actor
-from authz.models import AuditEntry
+from authz.models import AuditEntry, Fact
+from authz.objects import by_ids
 from authz.operations import read_access
 from authz.services.authority import require
 from authz.services.change import enter
 from metalake.errors import Invalid, ProviderBusy
+from metalake.full_names import dotted
+from metalake.kinds import STORED_KINDS, Kind
 from metalake.lineage import Located
+from metalake.models import Securable
+from metalake.models import below as below_it
 
 AT_ONCE = 200
+SPAN = 5000  # ids of rows looked through at first
 BATCH = 5000  # rows per query
 REFUSED = "access.refused"
 
@@ -29,13 +36,17 @@ _telling_of_others = set[str]()  # events of an object that reveal other objects
 
 
 class AuditLine(NamedTuple):
-    """One change: `says` is what was done, without the places and other objects that the audit also records."""
+    """One change: `says` is what was done, without the places and other objects that the audit also records.
+
+    `on` is what it was done to, such as "table lake.A.t"; "" for the object that was asked about.
+    """
 
     id: int
     at: datetime
     event: str
     actor: str
     says: str
+    on: str = ""
 
 
 def leave_to_metalake(*events: str) -> None:
@@ -53,19 +64,126 @@ def read_audit(actor: Actor, metalake: str, on: Place, before: int | None = None
     return audit_of(actor, open_on(actor, metalake, on)[1], before)
 
 
-def audit_of(actor: Actor, target: Located, before: int | None = None) -> Iterator[AuditLine]:
-    """The changes of a located object before the change `before`, newest first.
+def audit_of(actor: Actor, target: Located, before: int | None = None, *, below: bool = False) -> Iterator[AuditLine]:
+    """The changes of a located object before the change `before`, newest first, grants by plans among them.
 
-    Raises NotFound and Forbidden unless the actor may read who has access to it.
+    With `below`, also those of all objects below it to which the actor may read access, and for a metalake those of its
+    users, groups and roles; of what is gone only a metalake has them. Raises NotFound and Forbidden unless the actor
+    may read who has access to it.
     """
     require(actor, read_access(target.kind), target)
-    rows = AuditEntry.objects.filter(object_id=target.id, kind=target.kind)
+    if below and target.kind is Kind.METALAKE:
+        everything = AuditEntry.objects.filter(metalake_id=target.id).exclude(event=REFUSED)
+        return (_line_in(target, row) for row in _newest_first(everything, before))
+    within = Q(pk=target.id) | below_it(target.lineage) if below else Q(pk=target.id)
+    ids = Securable.objects.filter(within).values("pk")
+    roles = Fact.objects.filter(topic="grants", about__in=ids).values("holder")
+    about = Q(kind__in=_OBJECTS, object_id__in=ids) | Q(kind=Kind.ROLE, event__in=_GRANTING, object_id__in=roles)
+    for event in _WITH_GRANTS:
+        about |= Q(kind=Kind.ROLE, event=event, object_id__in=roles.filter(event=event))
+    rows = AuditEntry.objects.filter(about)
     if not policy.permits(actor, operations.READ_ACCESS_TO_METALAKE, target.top):
         rows = rows.exclude(event__in=_telling_of_others)
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    fields = rows.order_by("-pk").values_list("pk", "at", "event", "actor", "details")
-    return (_line(*row) for row in fields.iterator(chunk_size=AT_ONCE))
+    return _lines(actor, target, _newest_first(rows, before), below)
+
+
+_OBJECTS = tuple(kind for kind in STORED_KINDS if kind is not Kind.ROLE)
+_GRANTING = ("access.applied", "role.overridden")
+_WITH_GRANTS = {
+    "role.created": "made role {} with grants on it",
+    "role.dropped": "dropped role {} with its grants on it",
+}
+"""Events of roles that come or go with their grants; the history has on what."""
+
+
+class _Row(NamedTuple):
+    """A row of the audit; `on` is the id of what it is about."""
+
+    id: int
+    at: datetime
+    event: str
+    actor: str
+    kind: str
+    on: int
+    name: str
+    details: Mapping[str, Any]
+
+
+def _newest_first(rows: QuerySet[AuditEntry], before: int | None) -> Iterator[_Row]:
+    """The rows before an id, in ever wider spans of ids: those of many objects are never sorted all at once."""
+    fields = "pk", "at", "event", "actor", "kind", "object_id", "full_name", "details"
+    last = AuditEntry.objects.aggregate(last=Max("pk"))["last"] or 0
+    end, span = last + 1 if before is None else min(before, last + 1), SPAN
+    while end > 0:
+        within = rows.filter(pk__gte=end - span, pk__lt=end).order_by("-pk")
+        some = [_Row(*row) for row in within.values_list(*fields)[:AT_ONCE]]
+        yield from some
+        if len(some) < AT_ONCE:
+            end, span = end - span, span * 8
+        else:
+            end = some[-1].id
+
+
+def _line_in(top: Located, row: _Row) -> AuditLine:
+    on = "" if (row.kind, row.on) == (top.kind, top.id) else f"{row.kind} {row.name}"
+    return AuditLine(row.id, row.at, row.event, row.actor, _sentence(row.event, row.details), on)
+
+
+def _lines(actor: Actor, target: Located, rows: Iterator[_Row], below: bool) -> Iterator[AuditLine]:
+    while some := list(islice(rows, AT_ONCE)):
+        granted = _granted_on({row.on for row in some if row.event in _WITH_GRANTS})
+        touched = [_touched(row, granted) for row in some]
+        located = by_ids({id for ids in touched for id in ids}) if below else {target.id: target}
+        shown = {id: on for id, on in located.items() if _is_read(actor, target, on)}
+        for row, ids in zip(some, touched, strict=True):
+            if on := [shown[id] for id in ids if id in shown]:
+                yield _line_of(target, row, on)
+
+
+def _granted_on(roles: Collection[int]) -> dict[tuple[int, str], list[int]]:
+    """The objects of the grants that came or went with these roles, by role and event."""
+    granted: dict[tuple[int, str], list[int]] = {}
+    if roles:
+        facts = Fact.objects.filter(topic="grants", holder__in=roles, event__in=_WITH_GRANTS)
+        for role, event, about in facts.values_list("holder", "event", "about"):
+            granted.setdefault((role, event), []).append(about)
+    return granted
+
+
+def _touched(row: _Row, granted: Mapping[tuple[int, str], list[int]]) -> list[int]:
+    """The ids of the objects that a row is about."""
+    if row.event in _WITH_GRANTS:
+        return granted.get((row.on, row.event), [])
+    if row.event in _GRANTING:
+        return [int(id) for id in {**row.details.get("revoked", {}), **row.details.get("granted", {})}]
+    return [row.on]
+
+
+def _is_read(actor: Actor, target: Located, on: Located) -> bool:
+    return f"{on.lineage}/".startswith(f"{target.lineage}/") and policy.permits(actor, read_access(on.kind), on)
+
+
+def _line_of(target: Located, row: _Row, on: list[Located]) -> AuditLine:
+    if row.event in _WITH_GRANTS:
+        says = _WITH_GRANTS[row.event].format(row.name)
+    elif row.event in _GRANTING:
+        says = _grants(row.details, {str(one.id) for one in on}, row.name)
+    else:
+        says = _sentence(row.event, row.details)
+    more = f" and {len(on) - 1} more" if len(on) > 1 else ""
+    where = f"{on[0].kind} {dotted(on[0].full_name)}{more}" if more or on[0].id != target.id else ""
+    return AuditLine(row.id, row.at, row.event, row.actor, says, where)
+
+
+def _grants(details: Mapping[str, Any], on: Collection[str] | None = None, role: str = "") -> str:
+    """ "granted allow select_table to role r", of the grants on these ids or, with None, on any."""
+    parts = []
+    for done, to in (("revoked", "from"), ("granted", "to")):
+        by_id = details.get(done, {})
+        privileges = dict.fromkeys(each for id, some in by_id.items() if on is None or id in on for each in some)
+        if privileges:
+            parts.append(f"{done} {', '.join(privileges)}" + (f" {to} role {role}" if role else ""))
+    return "; ".join(parts)
 
 
 class AuditRow(NamedTuple):
@@ -120,10 +238,6 @@ def says(event: str, details: Mapping[str, Any]) -> str:
     return str(details.get("why", "")) if event == REFUSED else _sentence(event, details)
 
 
-def _line(id: int, at: datetime, event: str, actor: str, details: Mapping[str, Any]) -> AuditLine:
-    return AuditLine(id, at, event, actor, _sentence(event, details))
-
-
 def _sentence(event: str, details: Mapping[str, Any]) -> str:
     privileges = ", ".join(map(str, details.get("privileges") or ()))
     match event:
@@ -131,6 +245,8 @@ def _sentence(event: str, details: Mapping[str, Any]) -> str:
             return f"granted {privileges} to role {details.get('role')}"
         case "privileges.revoked":
             return f"revoked {privileges} from role {details.get('role')}"
+        case "access.applied" | "role.overridden":
+            return _grants(details)
         case "owner.set":
             return f"made {details.get('type')} {details.get('owner')} the owner"
         case "role.assigned" | "role.unassigned":

@@ -31,7 +31,7 @@ def show_history(request: HttpRequest, actor: Actor, object_id: int) -> HttpResp
     target = tabs.locate(actor, object_id, tabs.HISTORY)
     before = request.GET.get("before", "")
     is_number = before.isascii() and before.isdigit() and len(before) < 19
-    lines = list(islice(audit_of(actor, target, int(before) if is_number else None), SHOWN + 1))
+    lines = list(islice(audit_of(actor, target, int(before) if is_number else None, below=True), SHOWN + 1))
     following = lines[SHOWN - 1].id if len(lines) > SHOWN else None
     context: dict[str, Any] = {"lines": lines[:SHOWN], "next": following, "goes_on": is_number}
     asked = urlencode({"on": f"{target.kind} {dotted(target.full_name)}"})

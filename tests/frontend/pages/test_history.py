@@ -17,20 +17,24 @@ from tests.frontend.test_pages import Ids, text
 
 
 def lines(page: str) -> list[str]:
-    return re.findall(r"<td role=\"cell\">([^<]*)</td>", page)
+    cells = re.findall(r"<td role=\"cell\">(.*?)</td>", page)
+    return [re.sub(r"<[^>]*>", "", cell) for cell in cells]
 
 
 def test_what_was_done_is_shown_in_pages(admin: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         give(None, Kind.TABLE, "lake.orders:eu.sales", "select_table", role=f"r{number}")
-    at = f"/objects/{ids['sales']}/history"
-    assert lines(text(admin, at)) == ["created"], "a role that is made with its grants is a change of the role"
+    at, made = f"/objects/{ids['sales']}/history", [f"made role r{number} with grants on it" for number in (3, 2, 1, 0)]
+    assert lines(text(admin, at)) == [*made, "created"]
     monkeypatch.setattr(history, "SHOWN", 1)
     first = text(admin, f"/objects/{ids['lake']}/history")
-    assert lines(first) == ["created"]
+    assert lines(first) == ["table lake.orders:eu.sales: made role r3 with grants on it"]
+    (older,) = re.findall(r'rel="next" href="([^"]+)"', first)
+    assert lines(text(admin, older)) == ["table lake.orders:eu.sales: made role r2 with grants on it"]
     assert "There is nothing more." in text(admin, f"{at}?before=1")
     for query in ("before=x", f"before={'9' * 400}", "before=-1"):
-        assert lines(text(admin, f"{at}?{query}")) == ["created"]
+        assert lines(text(admin, f"{at}?{query}")) == made[:1]
+    assert lines(text(admin, f"/objects/{ids['demo']}/history")) == ["role r3: created"]
 
 
 def test_it_is_a_tab_for_whoever_may_read_access(admin: Client, rita: Client, ids: Ids) -> None:
