@@ -28,7 +28,9 @@ class Proposal:
     """A change before it is made: a heading, what will happen in sentences, and the act itself.
 
     `done` is the sentence that is shown when it is made, on the page `after`, or where it was asked (None). What plans
-    know is a plan of `changes`, with who gains and loses by it, or `nothing` is said; all else is made by `make`.
+    know is a plan of `changes`, with who gains and loses by it, or `nothing` is said; all else is made by `make`, and
+    a sentence that it returns is shown with `done`. With `needs`, the template of a field, it is not made before that
+    was filled in: its button asks again.
     """
 
     title: str
@@ -40,6 +42,7 @@ class Proposal:
     after: str | None = None
     is_danger: bool = False
     lists_changes: bool = False  # shows each grant that changes, not only who gains and loses
+    needs: str = ""
     nothing: str = "It is so already: nothing changes."
 
 
@@ -78,6 +81,8 @@ class Family:
                 raise Invalid("There is no such change.")
             proposal = self.readers[what](request, actor, target, asked)
             context["proposal"] = proposal
+            if proposal.needs:
+                return render(request, TEMPLATE, context)
             if (
                 asked.get("act") == "apply"
                 and request.method == "POST"
@@ -112,8 +117,8 @@ def _plan(actor: Actor, target: Located, proposal: Proposal) -> plan.Planned:
 def _make(request: HttpRequest, actor: Actor, target: Located, proposal: Proposal, asked: Asked) -> bool:
     """Make the change; False for a plan that was not shown yet. Raises Moved if it differs now."""
     if proposal.make is not None:
-        proposal.make()
-        toasts.add(request, proposal.done)
+        more = proposal.make()
+        toasts.add(request, f"{proposal.done} {more}" if isinstance(more, str) else proposal.done)
         return True
     if not asked.get("token"):
         return False

@@ -13,7 +13,7 @@ from access.plans.export import by_role, holders_of
 from access.plans.plan import GOOD_FOR, Planned, plan_changes, read_steps, stored_plan
 from authz import operations, policy
 from authz.actor import Actor
-from authz.models import Grant, Group, Member, Role, unended
+from authz.models import Grant, Group, Member, Plan, Role, unended
 from authz.objects import by_ids
 from authz.services.change import enter
 from authz.services.grant_entries import Entries, Given
@@ -25,8 +25,10 @@ from metalake.lineage import Located
 GONE = "Objects of the plan that no longer exist, or on which you may no longer grant, are left."
 
 
-def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
+def plan_undo(actor: Actor, metalake: str, token: str | None, number: int | None = None) -> Planned:
     """The inverse of a plan that the caller applied within the last hour, stored to be applied like any other plan.
+
+    `number` names the plan instead of its token, as `recent_changes` has it.
 
     It revokes the plan's grants that are unchanged, restores revoked ones, reverts assignments, and drops roles that
     the plan created if nothing else depends on them. What has changed since is skipped and reported.
@@ -34,7 +36,10 @@ def plan_undo(actor: Actor, metalake: str, token: str | None) -> Planned:
     errors of plan_changes.
     """
     top = enter(actor, metalake)
-    row = stored_plan(actor, token, metalake_id=top.id)
+    if number is None:
+        row = stored_plan(actor, token, metalake_id=top.id)
+    else:
+        row = Plan.objects.filter(pk=number, user_id=actor.id, metalake_id=top.id).first()
     if row is None:
         raise NotFound(f"{actor.name} has no such plan in metalake {top.name}.", kind="plan")
     if row.applied_at is None:

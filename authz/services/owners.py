@@ -61,21 +61,36 @@ def set_owner(actor: Actor, metalake: str, kind: Kind, full_name: str, name: str
 def _set_owner(actor: Actor, top: Located, kind: Kind, full_name: str, name: str, type_: str) -> None:
     target = find_object(top.name, kind, full_name, viewer=actor)
     require(actor, operations.own(target.kind), target)
-    user_id, group_id = _party(actor, top, name, type_)
+    user_id, group_id = _checked(actor, top, target, name, type_)
     if party_of(target.nodes[-1]) == (user_id, group_id):
         return
-    require_handing(actor, target, (user_id, group_id))
-    for check in _checks:
-        check(target)
     before = owner_of(target)
     Securable.objects.filter(pk=target.id).update(
         owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
     )
-    if target.kind is Kind.METALAKE:
-        require_owner(target.id)
     details = {"owner": name, "type": type_, "before": before._asdict()}
     facts = [stands(Securable.objects.get(pk=target.id))]
     publish_events(event(actor, top, "owner.set", target.kind, target.id, target.full_name, facts, **details))
+
+
+@misses_counted("user", "group")
+def check_owner(actor: Actor, metalake: str, target: Located, name: str, type_: str) -> Party:
+    """The ids of a new owner of a located object. Raises what `set_owner` would raise now."""
+    top = enter(actor, metalake)
+    require(actor, operations.own(target.kind), target)
+    return _checked(actor, top, target, name, type_)
+
+
+def _checked(actor: Actor, top: Located, target: Located, name: str, type_: str) -> Party:
+    user_id, group_id = to = _party(actor, top, name, type_)
+    if party_of(target.nodes[-1]) == to:
+        return to
+    require_handing(actor, target, to)
+    for check in _checks:
+        check(target)
+    if target.kind is Kind.METALAKE:
+        _require_able(target.id, Q(user__metalake_groups=group_id) if user_id is None else Q(user_id=user_id))
+    return to
 
 
 def owner_of(target: Located) -> Owner:
@@ -109,7 +124,10 @@ def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | Non
 
 def require_owner(metalake_id: int) -> None:
     """Raise Invalid unless the metalake's owner is an enabled member, or a group that has one."""
-    owners = Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id)
+    _require_able(metalake_id, Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id))
+
+
+def _require_able(metalake_id: int, owners: Q) -> None:
     if not Member.objects.filter(owners, metalake_id=metalake_id, enabled=True, user__is_active=True).exists():
         raise Invalid(
             "A metalake is owned by an enabled member or by a group that has one: choose its new owner first.",

@@ -14,7 +14,7 @@ from catalogs.services import browsing
 from catalogs.services.description import describe
 from frontend import tabs, view_as
 from frontend.page_decorators import is_partial, signed_in
-from frontend.pages import views
+from frontend.pages import object_changes, undo, views
 from frontend.pages.outside import watched
 from metalake.errors import MetalakeError, NotFound
 from metalake.kinds import CONTAINERS, Kind
@@ -41,6 +41,7 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     target = tabs.locate(actor, object_id, tabs.OVERVIEW)
     about = describe(actor, target)
     context: dict[str, Any] = {"about": about, "standing": reach.standing(actor, target)}
+    context |= object_changes.editing(actor, target, about) | {"lately": undo.lately(actor, target)}
     if target.kind == Kind.VIEW and not about.is_path:
         context |= views.about_view(actor, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:

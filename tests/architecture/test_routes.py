@@ -25,6 +25,12 @@ PAGES = {
     "": (CALLER,),
     "tree": (CALLER,),
     "objects/<int:object_id>": ("load", "list_below", "list_tables", "list_views", "read_access"),
+    "objects/<int:object_id>/change": (
+        "own",
+        *("alter_metalake", "alter_catalog", "alter_schema", "alter_table", "alter_view", "move_table", "move_view"),
+        *("enable_metalake", "enable_catalog"),
+        *("drop_metalake", "drop_catalog", "drop_schema", "drop_table", "drop_view"),
+    ),
     "objects/<int:object_id>/columns": ("load",),
     "objects/<int:object_id>/snapshots": ("load",),
     "objects/<int:object_id>/lineage": ("load",),

@@ -10,6 +10,7 @@ ADDRESSES = {
     "choose/<str:section>": "/choose/people",
     "tree": "/tree",
     "objects/<int:object_id>": "/objects/{table}",
+    "objects/<int:object_id>/change": "/objects/{table}/change?what=rename&name=sold",
     "objects/<int:object_id>/children": "/objects/{schema}/children",
     "objects/<int:object_id>/request": "/objects/{table}/request?for=commit_table",
     "metalakes/<int:metalake_id>/access/requests": "/metalakes/{metalake}/access/requests",

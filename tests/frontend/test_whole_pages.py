@@ -38,6 +38,8 @@ TYPED = (
     "/login?next={text}",
     "/search?q={text}",
     "/?after={text}&kind=metalake",
+    "/objects/{table}/change?what=comment&comment={text}&was={text}",
+    "/objects/{table}/change?what=rename&name={text}",
     "/objects/{table}/access?q={text}&privilege={text}&asOf={text}",
     "/objects/{table}/access?by=role&q={text}",
     "/objects/{table}/columns?q={text}",
