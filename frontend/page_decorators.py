@@ -23,7 +23,7 @@ from catalogs.stores import leaf_kinds
 from frontend.error_pages import is_partial, refuse, signed_out, stays_open
 from frontend.forms.catalogs import PROPERTY
 from frontend.forms.jobs import VALUE
-from metalake.errors import Forbidden, MetalakeError, NotFound
+from metalake.errors import Forbidden, MetalakeError, NotFound, StoreUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Lineage, Located
 from metalake.logs import note_failure
@@ -58,8 +58,9 @@ def signed_in(page: Page) -> Page:
         if not request.user.is_authenticated:
             response = _to_login(request)
         else:
+            actor = request.__dict__["caller"] = actor_of(request.user)  # for the top bar
             try:
-                response = page(request, actor_of(request.user), *args, **kwargs)
+                response = page(request, actor, *args, **kwargs)
             except MetalakeError as failure:
                 response = _failure(request, failure)
         add_never_cache_headers(response)
@@ -162,6 +163,8 @@ def _login_url(*pages: str) -> str:
 def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
     """Render a failure; a full page for 404 or 403 gives no further details."""
     note_failure(failure)
+    if isinstance(failure, StoreUnavailable):
+        request.__dict__.pop("caller", None)  # the top bar would ask the store
     status, _, _ = shape_of(failure)
     says_no_more = isinstance(failure, NotFound | Forbidden) and not is_partial(request)
     title = "" if says_no_more else "That did not work"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,13 +14,15 @@ from access.plans import apply, blast_radius, plan
 from access.plans.apply import Moved
 from access.plans.desired import Change
 from authz.actor import Actor
+from authz.services import directory
 from frontend import toasts
 from frontend.page_decorators import local_path
-from metalake.errors import Forbidden, Invalid, MetalakeError
+from metalake.errors import Forbidden, Invalid, MetalakeError, NotFound
 from metalake.lineage import Located
 from metalake.rest.exceptions import shape_of
 
 Asked = dict[str, str]
+_PLACE = re.compile(r"^changes\[\d+\]: ")
 TEMPLATE = "frontend/proposal.html"
 
 
@@ -103,11 +106,21 @@ class Family:
                 }
             else:
                 context.pop("proposal", None)
-                context |= {"refusal": refusal.message, "fields": self.fields.get(what)}
+                context |= {"refusal": _sentence(actor, target, refusal, asked), "fields": self.fields.get(what)}
                 for name in context["fields"].names if context["fields"] else ():
                     hidden.pop(name, None)
             return render(request, TEMPLATE, context, status=status)
         return render(request, TEMPLATE, context)
+
+
+def _sentence(actor: Actor, target: Located, refusal: MetalakeError, asked: Asked) -> str:
+    """What is wrong, without its place in a list of changes, and with names like one that is nobody's."""
+    message = _PLACE.sub("", refusal.message)
+    name = asked.get(refusal.kind or "", "").strip()
+    if not isinstance(refusal, NotFound) or refusal.kind not in ("user", "group", "role") or "Did you mean" in message:
+        return message
+    close = directory.close_names(actor, target.metalake.name, refusal.kind, name)
+    return f"{message} {directory.did_you_mean({each: each for each in close})}" if close else message
 
 
 def _plan(actor: Actor, target: Located, proposal: Proposal) -> plan.Planned:

@@ -13,6 +13,7 @@ from authz.actor import Actor
 from catalogs.services import browsing
 from frontend.page_decorators import home, signed_in
 from metalake.errors import NotFound
+from metalake.lineage import Node
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,47 @@ SECTIONS = (
 )
 
 
-def links(request: HttpRequest, metalake_id: int | None) -> list[Link]:
-    """The sections of this metalake, or of one to choose, after the objects, which all other pages are part of."""
+@dataclass(frozen=True)
+class Bar:
+    """The top bar: its sections, the metalake that they are about (None: one to choose), and the page of each of
+    several metalakes to switch to: that of the open section, else the metalake itself.
+    """
+
+    links: list[Link]
+    metalake: Node | None = None
+    metalakes: tuple[tuple[str, str], ...] = ()  # name and URL
+
+    @classmethod
+    def of_nobody(cls) -> Bar:
+        return cls([Link("Objects", home(), is_open=False)])
+
+
+def bar(request: HttpRequest, actor: Actor, shown: Node | None) -> Bar:
+    """The top bar of a page about this metalake, or about none: then the only one that the actor has is meant."""
+    metalakes = [child.node for child in first_level(request, actor).children]
+    metalake = shown or (metalakes[0] if len(metalakes) == 1 else None)
     page = request.resolver_match.url_name if request.resolver_match else None
     sections = []
     for one in SECTIONS:
-        url = one.url(metalake_id)
+        url = one.url(metalake and metalake.id)
         sections.append(Link(one.label, url, page in one.pages or request.path == url))
     is_object = request.path == home() or "/objects/" in request.path
-    return [Link("Objects", home(), is_object and not any(link.is_open for link in sections)), *sections]
+    links = [Link("Objects", home(), is_object and not any(link.is_open for link in sections)), *sections]
+    opened = next((one for one, link in zip(SECTIONS, sections, strict=True) if link.is_open), None)
+    others = tuple((node.name, _same_page(opened, node.id)) for node in metalakes) if len(metalakes) > 1 else ()
+    return Bar(links, metalake, others)
+
+
+def _same_page(opened: Section | None, metalake_id: int) -> str:
+    return opened.url(metalake_id) if opened else reverse("frontend:object", args=[metalake_id])
+
+
+def first_level(request: HttpRequest, actor: Actor) -> browsing.Level:
+    """The actor's metalakes, read once for the top bar, the tree and the page."""
+    shared: dict[str, browsing.Level] = request.__dict__.setdefault("first_level", {})
+    if "level" not in shared:
+        shared["level"] = browsing.top_level(actor)
+    return shared["level"]
 
 
 @require_safe
@@ -75,7 +108,7 @@ def choose(request: HttpRequest, actor: Actor, section: str) -> HttpResponse:
     wanted = next((one for one in SECTIONS if one.name == section), None)
     if wanted is None:
         raise NotFound("There is no such page.")
-    metalakes = [(one, wanted.url(one.id)) for one in browsing.top_level(actor).children]
+    metalakes = [(one, wanted.url(one.id)) for one in first_level(request, actor).children]
     if len(metalakes) == 1:
         return redirect(metalakes[0][1])
     return render(request, "frontend/choose.html", {"section": wanted, "metalakes": metalakes})

@@ -14,6 +14,7 @@ from authz.actor import Actor
 from catalogs.services import browsing
 from frontend import view_as
 from frontend.page_decorators import is_partial, may_make_schema, may_make_view, permits
+from frontend.sections import first_level
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
 from metalake.lineage import Located
@@ -87,6 +88,7 @@ def show(
         "may_register": target.kind == Kind.METALAKE and permits(request, operations.CREATE_CATALOG, target),
         "may_make_schema": may_make_schema(actor, target),
         "may_make_view": may_make_view(actor, target),
+        "may_ask_why": target.kind in operations.FAMILIES["read_access"],
         "may_grant": policy.permits(actor, operations.grant_on(target.kind), target),
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }
@@ -94,7 +96,7 @@ def show(
     context |= view_as.chosen(request, actor, target)
     if is_partial(request):
         return render(request, "frontend/object.html", context | {"is_partial": True}, status=status)
-    level = browsing.top_level(actor)
+    level = first_level(request, actor)
     first = view_as.dimmed_metalakes(request, actor, level.children)
     unseen = {*context.get("unseen", ()), *first.get("unseen", ())}
     return render(request, "frontend/home.html", context | first | {"unseen": unseen, "level": level}, status=status)

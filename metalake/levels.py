@@ -39,6 +39,16 @@ def privileges_of(level: Level, kind: Kind, catalog_type: str | None = None) -> 
     )
 
 
+def telling_privilege(level: Level, kind: Kind) -> Privilege:
+    """The one privilege that a question about this level on a kind is about: of a container, about its tables."""
+    if level is Level.MANAGER:
+        return Privilege.MANAGE_GRANTS
+    rights = KINDS[kind].rights or KINDS[Kind.TABLE].rights
+    assert rights is not None
+    some = _reading(rights) if level is Level.READER else set(rights.alter)
+    return min(some or rights.load, key=list(Privilege).index)
+
+
 def _members() -> dict[Level, frozenset[Privilege]]:
     leaves = [rights for kind in LEAVES if (rights := KINDS[kind].rights)]
     reading = {Privilege.USE_CATALOG, Privilege.USE_SCHEMA}.union(*map(_reading, leaves))

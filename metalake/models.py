@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import datetime
 from secrets import randbits
 from typing import Any, ClassVar, Protocol, Self
 
@@ -28,6 +29,11 @@ def new_id() -> int:
         fresh = (int(time.time() * 1000) - _EPOCH_MS) << 22 | randbits(22)
         _last = fresh if fresh >> 22 > _last >> 22 else _last + 1
         return _last
+
+
+def first_id(moment: datetime) -> int:
+    """The least id that `new_id` gives from this moment on."""
+    return (int(moment.timestamp() * 1000) - _EPOCH_MS) << 22
 
 
 class AuditInfo(models.Model):

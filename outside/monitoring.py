@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
 from authz.actor import Actor
 from authz.locks import Lock
+from authz.objects import by_ids
 from authz.transactions import write
 from catalogs.lookup import by_id
 from catalogs.models import Intent, RefreshRun, Tombstone
@@ -117,6 +118,14 @@ def watch(actor: Actor, catalog: Located) -> Watch:
         stuck=[intent for intent in writes if intent.state == Intent.State.STUCK],
         looked_for=list(_looked_for(catalog).defer("arguments", "steps")[:MANY]),
     )
+
+
+def undecided_writes(actor: Actor) -> list[tuple[Located, int]]:
+    """The outside catalogs with writes that wait for the actor's decision, each with how many; of MANY catalogs."""
+    counted = recovery.undecided().order_by().values("in_catalog_id").annotate(count=Count("pk"))
+    counts = dict(counted.values_list("in_catalog_id", "count")[:MANY])
+    catalogs = by_ids(counts).values() if counts else ()
+    return [(each, counts[each.id]) for each in catalogs if policy.permits(actor, operations.REFRESH_CATALOG, each)]
 
 
 def _looked_for(catalog: Located) -> QuerySet[Intent]:

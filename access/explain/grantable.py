@@ -70,13 +70,15 @@ class GrantableObject(NamedTuple):
 class Named(NamedTuple):
     """Looked-up names: those of a user or a group, of neither, and of both.
 
-    `meant` suggests names that differ only in case, by unknown name, among those the caller may list.
+    Among those the caller may list, `meant` suggests names that differ only in case, by unknown name, and `begun` is
+    the last unknown name if others begin with it.
     """
 
     people: tuple[Whom, ...]
     unknown: tuple[str, ...] = ()
     ambiguous: tuple[str, ...] = ()
     meant: tuple[tuple[str, str], ...] = ()
+    begun: str = ""
 
 
 def grantable_by(actor: Actor, metalake: str, on: Place) -> Grantable:
@@ -164,7 +166,11 @@ def name_people(actor: Actor, metalake: str, on: Place, names: Sequence[str]) ->
     count_misses(actor, metalake, "user", len(named.unknown))
     users, groups = people.listed_users(actor, top), people.listed_groups(actor, top)
     meant = in_another_case(groups, "name", named.unknown) | in_another_case(users, "user__username", named.unknown)
-    return named._replace(meant=tuple(meant.items()))
+    last = named.unknown[-1] if named.unknown else ""
+    begins = last and (
+        users.filter(user__username__istartswith=last).exists() or groups.filter(name__istartswith=last).exists()
+    )
+    return named._replace(meant=tuple(meant.items()), begun=last if begins and last not in meant else "")
 
 
 def _locate(actor: Actor, metalake: str, on: Place) -> Located:

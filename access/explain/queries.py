@@ -13,7 +13,7 @@ from access.explain.reach import Access, Reached
 from access.history.current import State
 from authz import policy
 from authz.actor import NOBODY, Actor
-from authz.callers.enumeration import misses_counted
+from authz.callers.enumeration import count_misses, misses_counted
 from authz.models import Group, Member
 from authz.objects import address_of, batches, finder
 from authz.operations import read_access
@@ -133,6 +133,25 @@ def check(actor: Actor, metalake: str, questions: Sequence[Question], as_of: dat
             subjects[user] = Actor(members.get(user or "", NOBODY), user or "", snapshot, at=state.at)
         answers.append(target is not None and _allowed(subjects[user], wanted, target, types))
     return answers
+
+
+@misses_counted("user")
+def nobodys_names(actor: Actor, metalake: str, questions: Sequence[Question], as_of: datetime | None) -> frozenset[str]:
+    """The users of the questions that nobody is called, for a caller who may read access to one of the objects.
+
+    A miss counts as a guess; for others the answer is empty. Raises as `check` does, and TooManyRequests.
+    """
+    users = {question.user for question in questions if question.user not in (None, actor.name)}
+    if not users:
+        return frozenset()
+    state = open_state(actor, metalake, as_of)
+    located = _locate_all(state, questions).values()
+    today = located if state.at is None else as_of_today(list(located))
+    if not any(policy.permits(actor, read_access(on.kind), on) for on in today):
+        return frozenset()
+    nobodys = frozenset(user for user in users if user is not None and user not in state.members())
+    count_misses(actor, metalake, "user", len(nobodys))
+    return nobodys
 
 
 def _locate_all(state: State, questions: Sequence[Question]) -> dict[Place, Located]:

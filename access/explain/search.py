@@ -19,6 +19,7 @@ from typing import NamedTuple
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Concat, Lower
 
+from access.explain.phrases import LONGEST, Act, Phrase
 from access.explain.regions import Region, Seen, seen_by
 from authz import operations, policy
 from authz.actor import Actor
@@ -32,9 +33,10 @@ from authz.services.roles import readable
 from metalake.errors import Invalid, NotFound
 from metalake.full_names import undotted
 from metalake.kinds import CONTAINERS, LEAVES, Kind, slot_of
-from metalake.levels import Level
+from metalake.levels import telling_privilege
 from metalake.lineage import Located
 from metalake.models import Securable
+from metalake.privileges import Privilege
 
 SMALL = 5000
 READ_REGIONS = 50  # read one by one
@@ -165,7 +167,7 @@ def _visible_children(actor: Actor, parent: Located, rows: QuerySet[Securable]) 
     return [schemas, *(policy.visible_leaves(actor, parent, rows.filter(kind=kind), kind) for kind in LEAVES)]
 
 
-LONGEST = 512  # characters
+SHORTEST = 3  # characters of a text that is looked for in comments
 MOST_METALAKES = 20  # searched at once
 MOST_GRANTS = 500  # of roles, that are looked at for whoever may grant somewhere
 
@@ -178,6 +180,7 @@ class Result(NamedTuple):
     name: str
     path: tuple[str, ...]
     metalake_id: int
+    comment: str = ""  # where that is what matched
 
 
 @dataclass
@@ -191,17 +194,21 @@ class Results:
     roles: list[Result] = field(default_factory=list)
     users: list[Result] = field(default_factory=list)
     groups: list[Result] = field(default_factory=list)
+    commented: list[Result] = field(default_factory=list)
     is_cut: bool = False
     beginnings_only: bool = False
 
     def __bool__(self) -> bool:
-        return any((self.objects, self.roles, self.users, self.groups))
+        return any((self.objects, self.roles, self.users, self.groups, self.commented))
 
 
-def search(actor: Actor, metalake: str | None, text: str, limit: int = 20, *, exact: bool = False) -> Results:
+def search(
+    actor: Actor, metalake: str | None, text: str, limit: int = 20, *, exact: bool = False, comments: bool = False
+) -> Results:
     """At most `limit` of each sort in a metalake, or in all of the caller's (None).
 
-    With `exact`, callers who may grant somewhere also get roles and people of exactly this name; misses are counted.
+    With `comments`, also objects by a word of their comment. With `exact`, callers who may grant somewhere also get
+    roles and people of exactly this name; misses are counted.
     Raises NotFound, NotInUse, TooManyRequests, and Invalid for a text that is too long.
     """
     text = text.strip()
@@ -210,7 +217,12 @@ def search(actor: Actor, metalake: str | None, text: str, limit: int = 20, *, ex
     results = Results()
     if text:
         for name in [metalake] if metalake is not None else _metalakes(actor, results):
-            _search_one(actor, name, text, limit, exact, results)
+            seen = _search_one(actor, name, text, limit, exact, results)
+            if comments and len(text) >= SHORTEST:
+                known = {result.id for result in results.objects}
+                more = by_comment(actor, seen, text, limit)
+                results.commented += [result for result in more if result.id not in known]
+        results.commented = results.commented[:limit]
     return results
 
 
@@ -221,7 +233,8 @@ def _metalakes(actor: Actor, results: Results) -> list[str]:
     return names[:MOST_METALAKES]
 
 
-def _search_one(actor: Actor, metalake: str, text: str, limit: int, exact: bool, results: Results) -> None:
+def _search_one(actor: Actor, metalake: str, text: str, limit: int, exact: bool, results: Results) -> Seen:
+    """Add what matches in one metalake; what the actor sees of it."""
     top = enter(actor, metalake)
     seen = seen_by(actor, top)
     for matches in (by_path(actor, seen, text, limit), by_name(actor, seen, text, limit)):
@@ -244,11 +257,27 @@ def _search_one(actor: Actor, metalake: str, text: str, limit: int, exact: bool,
         every = list(dict.fromkeys(getattr(results, sort)))
         setattr(results, sort, every[:limit])
         results.is_cut |= len(every) > limit
+    return seen
 
 
 def _object(located: Located) -> Result:
     path = tuple(node.name for node in located.nodes[:-1])
     return Result(located.kind.value, located.id, located.name, path, located.metalake.id)
+
+
+def by_comment(actor: Actor, seen: Seen, text: str, limit: int) -> list[Result]:
+    """The objects that the actor may load and in whose comment a word begins with the text, where regions are read.
+
+    Columns are not searched: they stand in the tables' metadata files, not in our store.
+    """
+    inside = Q(pk__in=[])
+    for region in _by_size(seen)[0]:
+        inside |= region.rows()
+    rows = Securable.objects.filter(inside, comment__icontains=text).order_by("name", "id")
+    comments = dict(rows.values_list("id", "comment")[: 4 * limit])
+    matching = [id for id, comment in comments.items() if starts_word(comment or "", fold(text))]
+    loaded = [each for each in by_ids(matching).values() if policy.permits(actor, operations.load_of(each.kind), each)]
+    return [_object(each)._replace(comment=comments[each.id] or "") for each in loaded[:limit]]
 
 
 # Roles and people
@@ -319,48 +348,33 @@ def _exactly(top: Located, name: str) -> Iterator[Result]:
     yield from _rows("role", top, Role.objects.filter(parent_id=top.id, name=name), 1)
 
 
-# Phrases such as "analyst reads travel:nyc"
-
-
-_VERBS = {"read": Level.READER, "write": Level.WRITER, "manage": Level.MANAGER}
-_PHRASE = re.compile(r"(\S.*?)\s+(?:(?:may|can)\s+)?(read|write|manage)s?\s+(\S.*)", re.IGNORECASE | re.DOTALL)
-
-
-class Phrase(NamedTuple):
-    """Somebody by name, a level, and the name or path of an object."""
-
-    who: str
-    level: Level
-    what: str
+# Phrases
 
 
 class Meant(NamedTuple):
-    """An object that a phrase may mean, and that the caller may grant on."""
+    """An object that a phrase may mean; `privilege` is what the phrase is about there, None for any."""
 
-    who: str
-    level: Level
+    phrase: Phrase
     on: Result
+    privilege: Privilege | None
 
 
-def read_phrase(text: str) -> Phrase | None:
-    """The parts of a phrase; None if the text is none, or longer than a search. Of several verbs, the first counts."""
-    match = _PHRASE.fullmatch(text.strip()) if len(text) <= LONGEST else None
-    return Phrase(match[1], _VERBS[match[2].lower()], match[3]) if match else None
+def objects_meant(actor: Actor, phrase: Phrase, limit: int = 5) -> list[Meant]:
+    """The objects that a phrase may mean, the best first; for a grant, of those that the caller may grant on.
 
-
-def objects_meant(actor: Actor, text: str, limit: int = 5) -> list[Meant]:
-    """The objects that a phrase may mean among those that the caller may grant on, the best first.
-
-    The person's name is not looked up; the prefilled form does that.
+    The person's name is not looked up; the page that it leads to does that.
     """
-    phrase = read_phrase(text)
-    if phrase is None:
-        return []
     objects = search(actor, None, phrase.what, 4 * limit).objects
     located = by_ids([one.id for one in objects])
-    may = [
-        one
-        for one in objects
-        if one.id in located and policy.permits(actor, operations.grant_on(located[one.id].kind), located[one.id])
-    ]
-    return [Meant(phrase.who, phrase.level, one) for one in may[:limit]]
+    may = [one for one in objects if one.id in located and _may_ask(actor, phrase, located[one.id])]
+    return [Meant(phrase, one, _privilege(phrase, one)) for one in may[:limit]]
+
+
+def _privilege(phrase: Phrase, on: Result) -> Privilege | None:
+    return telling_privilege(phrase.level, Kind(on.kind)) if phrase.level else phrase.privilege
+
+
+def _may_ask(actor: Actor, phrase: Phrase, on: Located) -> bool:
+    if on.kind not in operations.FAMILIES["read_access"]:
+        return False
+    return phrase.act is not Act.GRANT or policy.permits(actor, operations.grant_on(on.kind), on)

@@ -158,6 +158,13 @@ def report_on(actor: Actor, top: Located, model: type[Stored]) -> Stored | None:
     return model.objects.filter(pk=top.id).first()
 
 
+def reviews_of(actor: Actor, tops: Sequence[Located]) -> list[tuple[Located, AccessReview]]:
+    """The last review of each of these metalakes, without its findings, for whoever may read everybody's access."""
+    readable = {top.id: top for top in tops if policy.permits(actor, operations.READ_ACCESS_TO_METALAKE, top)}
+    rows = AccessReview.objects.filter(pk__in=readable).defer("findings") if readable else ()
+    return [(readable[row.pk], row) for row in rows]
+
+
 def objects_in(report: Dormancy, begin: int, end: int) -> list[DormantObject]:
     """A slice of a report's objects, without those that no longer exist."""
     some = [(id, _moment(last)) for id, last in report.objects_unused[begin:end]]

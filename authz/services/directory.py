@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.models import Count, Model, Q, QuerySet
@@ -27,6 +28,7 @@ S = TypeVar("S")
 PAGE = 50
 MOST_COUNTED = 10_000  # rows of a list
 ROLES_SHOWN = 5  # in a row
+MOST_COMPARED = 5_000  # names that a wrong one is compared with
 MOST_SPELLED = 20  # names that are looked up in another case
 _DIVIDERS = (" ", "_", "-", ".", "/", "=", "@")
 
@@ -167,6 +169,19 @@ def in_another_case(rows: QuerySet, field: str, names: Sequence[str]) -> dict[st
         either |= Q(**{f"{field}__iexact": name})
     there = {name.casefold(): name for name in rows.filter(either).values_list(field, flat=True)} if asked else {}
     return {name: there[name.casefold()] for name in asked if name.casefold() in there}
+
+
+def close_names(actor: Actor, metalake: str, sort: str, name: str) -> list[str]:
+    """Up to three names like a user's, group's or role's ("user", "group", "role"), of those the caller may list."""
+    top = enter(actor, metalake)
+    rows, field = {
+        "user": (people.listed_users(actor, top), "user__username"),
+        "group": (people.listed_groups(actor, top), "name"),
+        "role": (Role.objects.filter(roles.readable(actor, top), parent_id=top.id), "name"),
+    }[sort]
+    names = rows.order_by(field).values_list(field, flat=True)[:MOST_COMPARED]
+    folded = {each.casefold(): each for each in names}
+    return [folded[each] for each in get_close_matches(name.casefold(), folded, 3)]
 
 
 def did_you_mean(meant: Mapping[str, str]) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -54,8 +53,8 @@ class GrantForm(forms.Form):
     level = forms.ChoiceField(required=False, choices=[*LEVELS, (CHOSEN, "Choose privileges")])
     privilege = AnyTexts(required=False)
     effect = forms.ChoiceField(required=False, choices=[(Effect.ALLOW.value, "Allow"), (Effect.DENY.value, "Deny")])
-    starts = MomentField(required=False)
-    ends = MomentField(required=False)
+    starts = MomentField(required=False, label="From")
+    ends = MomentField(required=False, label="Until")
     role = forms.CharField(required=False, max_length=200)
 
     def __init__(self, sent: QueryDict, may: Grantable) -> None:
@@ -63,7 +62,9 @@ class GrantForm(forms.Form):
         if self.is_role_replaced:  # a button of the preview overrides the field
             sent = sent.copy()
             sent.setlist("role", sent.getlist("take"))
-        super().__init__(sent)
+        super().__init__(sent, auto_id="grant-%s")
+        for name in ("starts", "ends"):
+            self.fields[name].widget.attrs["aria-describedby"] = f"grant-{name}-error"
         self.grantable, self.sent = may, sent
         self.named: Named | None = None
 
@@ -88,17 +89,16 @@ class GrantForm(forms.Form):
         return ", ".join((*self.named.unknown, *self.named.ambiguous))
 
     @property
-    def moments(self) -> list[dict[str, Any]]:
-        """The start and end fields, with their values formatted for a picker."""
-        return [
-            {"name": name, "label": label, "picked": picked(self.cleaned_data.get(name)), "errors": self[name].errors}
-            for name, label in (("starts", "From"), ("ends", "Until"))
-        ]
-
-    @property
     def messages(self) -> list[tuple[str, str]]:
         """The error of each field that shows one, "" for none."""
         return [(name, " ".join(map(str, self[name].errors))) for name in _SAYS_ERRORS]
+
+    @property
+    def begun(self) -> str:
+        """The name that is still being typed: the last in the field, if others begin so and no button was pressed."""
+        last = DIVIDES.split(self.cleaned_data.get("more", ""))[-1].strip()
+        is_typing = "act" not in self.sent and self.named is not None and last == self.named.begun
+        return last if is_typing else ""
 
     @property
     def names(self) -> list[str]:
@@ -175,10 +175,11 @@ class GrantForm(forms.Form):
     def name(self, named: Named) -> None:
         """Set the people that were looked up, and report unknown and ambiguous names."""
         self.named = named
-        if named.unknown:
-            word = "names are" if len(named.unknown) > 1 else "name is"
+        unknown = [name for name in named.unknown if name != self.begun]
+        if unknown:
+            word = "names are" if len(unknown) > 1 else "name is"
             meant = f" {did_you_mean(dict(named.meant))}" if named.meant else ""
-            self.add_error("more", f"{len(named.unknown)} {word} nobody's here: {shortened(named.unknown)}.{meant}")
+            self.add_error("more", f"{len(unknown)} {word} nobody's here: {shortened(unknown)}.{meant}")
         for name in named.ambiguous:
             self.add_error("more", f"{name} is a user and a group: write user:{name} or group:{name}.")
 
@@ -227,8 +228,3 @@ def shortened(names: Sequence[str]) -> str:
     more = len(names) - SHOWN_NAMES
     text = ", ".join(name if len(name) <= 60 else f"{name[:60]}…" for name in names[:SHOWN_NAMES])
     return f"{text} and {more:,} more" if more > 0 else text
-
-
-def picked(moment: datetime | None) -> str:
-    """A time formatted for a picker, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M") if moment else ""

@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from access.wire.access import read_as_of
 from metalake.errors import Invalid
 from metalake.wire import quote, utc
 
+HOUR, DAY, WEEK = 3600, 86_400, 7 * 86_400  # seconds
+AHEAD = (("in an hour", HOUR), ("in a day", DAY), ("in a week", WEEK))
+PAST = (("an hour ago", -HOUR), ("a day ago", -DAY), ("a week ago", -WEEK))
+
+
+class MomentInput(forms.TextInput):
+    """A datetime-local input: its value has no offset and milliseconds, rounded up.
+
+    With scripts it shows the reader's local time, and has buttons for `presets`: each a label and seconds from now. The
+    time zone is always shown next to it.
+    """
+
+    def __init__(self, presets: Sequence[tuple[str, int]] = AHEAD) -> None:
+        super().__init__(attrs={"type": "datetime-local", "step": "any"})
+        self.presets = presets
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        given = attrs or {}
+        zone = f"{given.get('id', name)}-zone"
+        described = f"{given.get('aria-describedby') or self.attrs.get('aria-describedby', '')} {zone}".strip()
+        picker = super().render(name, value, given | {"aria-describedby": described}, renderer)
+        preset = '<button type="button" class="bare small" data-ahead="{}">{}</button>'
+        presets = format_html_join("", preset, ((seconds, label) for label, seconds in self.presets))
+        inside = format_html(
+            '{}<span class="zone" id="{}">UTC</span><span class="presets">{}</span>', picker, zone, presets
+        )
+        return format_html("<local-moment>{}</local-moment>", inside)
+
+    def format_value(self, value: Any) -> str | None:
+        try:
+            moment = read_as_of(value or None) if isinstance(value, str) else value
+        except Invalid:
+            return None
+        return shown_in_picker(moment) if moment else None
+
 
 class MomentField(forms.CharField):
     """An ISO 8601 timestamp, empty for none; without an offset it is UTC, which is what browsers' pickers send."""
 
-    widget = forms.DateTimeInput(attrs={"type": "datetime-local"})
+    widget = MomentInput
 
     def to_python(self, value: Any) -> datetime | None:  # type: ignore[override]
         text = super().to_python(value)
@@ -43,32 +79,10 @@ class AsOfField(MomentField):
     """A past point in time, empty for now."""
 
     def __init__(self, label: str = "As of", *, required: bool = False) -> None:
-        widget = MomentInput(attrs={"type": "datetime-local", "step": "any"})
-        super().__init__(label=label, required=required, widget=widget)
+        super().__init__(label=label, required=required, widget=MomentInput(PAST))
 
     def moment_of(self, text: str) -> datetime | None:
         return read_as_of(text)
-
-
-class MomentInput(forms.TextInput):
-    """A datetime-local input: its value has no offset and milliseconds, rounded up.
-
-    With scripts it shows the reader's local time; the time zone is always shown next to it.
-    """
-
-    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        given = attrs or {}
-        zone = f"{given.get('id', name)}-zone"
-        described = f"{given.get('aria-describedby', '')} {zone}".strip()
-        picker = super().render(name, value, given | {"aria-describedby": described}, renderer)
-        return format_html('<local-moment>{}<span class="zone" id="{}">UTC</span></local-moment>', picker, zone)
-
-    def format_value(self, value: Any) -> str | None:
-        try:
-            moment = read_as_of(value or None) if isinstance(value, str) else value
-        except Invalid:
-            return None
-        return shown_in_picker(moment) if moment else None
 
 
 def shown_in_picker(moment: datetime) -> str:

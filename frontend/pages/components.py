@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from authz.actor import Actor
+from frontend.forms.point_in_time import MomentField
 from frontend.page_decorators import signed_in
 from frontend.svg import Stop
 
@@ -36,6 +38,12 @@ NAMES = [
     "\u0441\u043e\u0440\u0435",
     "\u30c7\u30fc\u30bf",
 ]
+
+
+class MomentForm(forms.Form):
+    ends = MomentField(label="Until")
+
+
 SCHEMES = ("system", "light", "dark")
 
 
@@ -49,6 +57,7 @@ def components(request: HttpRequest, actor: Actor) -> HttpResponse:
         "path": PATH,
         "broken": BROKEN,
         "names": NAMES,
+        "moment_form": MomentForm(),
         "at": datetime(2026, 3, 29, 12, 30, tzinfo=UTC),
     }
     return render(request, "frontend/components.html", context)

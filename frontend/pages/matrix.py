@@ -20,7 +20,7 @@ from authz.operations import load_of
 from frontend.forms.matrix import MatrixForm, applies
 from frontend.page_decorators import is_partial, signed_in
 from frontend.pages.catalogs import located
-from metalake.errors import Forbidden, Invalid, NotFound
+from metalake.errors import Forbidden, Invalid, NotFound, TooManyRequests
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from metalake.privileges import Privilege
@@ -38,12 +38,13 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One person on one object, with a cell for each privilege."""
+    """One person on one object, with a cell for each privilege; `is_nobody` if no user has this name."""
 
     user: str
     on: Place
     cells: list[Cell]
     url: str = ""
+    is_nobody: bool = False
 
 
 @require_http_methods(["GET", "POST"])
@@ -60,7 +61,7 @@ def matrix(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse
             context |= _answered(actor, target, form.cleaned_data)
             context["link"] = _link(request, "matrix", target, asked)
             context["changes_url"] = _link(request, "matrix-changes", target, asked)
-        except (Forbidden, Invalid, NotFound) as refusal:
+        except (Forbidden, Invalid, NotFound, TooManyRequests) as refusal:
             form.add_error(None, refusal.message)
             status, _, _ = shape_of(refusal)
     elif form.is_bound:
@@ -77,13 +78,20 @@ def _answered(actor: Actor, target: Located, asked: dict[str, Any]) -> dict[str,
     cells = [(user, on, of) for on in places for user in people for of in privileges if applies(of, on)]
     wanted = [Question(user, explanations.read_wanted(on.kind, of, None), on) for user, on, of in cells]
     answers = dict(zip(cells, queries.check(actor, target.name, wanted, as_of) if wanted else (), strict=True))
+    nobodys = queries.nobodys_names(actor, target.name, wanted, as_of) if wanted else frozenset()
     links = Links(_pages_of(actor, target, places), as_of)
     rows = [
-        Row(user, on, [links.cell(user, on, of, answers.get((user, on, of))) for of in privileges], links.page(on))
+        Row(
+            user,
+            on,
+            [links.cell(user, on, of, answers.get((user, on, of))) for of in privileges],
+            links.page(on),
+            user in nobodys,
+        )
         for on in places
         for user in people
     ]
-    return {"privileges": privileges, "rows": rows, "as_of": as_of}
+    return {"privileges": privileges, "rows": rows, "as_of": as_of, "nobodys": sorted(nobodys)}
 
 
 class Links(NamedTuple):

@@ -222,6 +222,7 @@ CHANGES = Family(
     },
     passed_on=("user", "group", "role", "people", "on", "effect"),
     fields={
+        "assign": Fields("frontend/people/role_name.html", ("role",)),
         "put-in": Fields("frontend/people/names.html", ("people",)),
         "take-away": Fields("frontend/people/place.html", ("on",)),
     },

@@ -12,10 +12,11 @@ from access.explain import reach
 from authz.actor import Actor
 from catalogs.services import browsing
 from catalogs.services.description import describe
-from frontend import tabs, view_as
+from frontend import needs, tabs, view_as
 from frontend.page_decorators import is_partial, signed_in
 from frontend.pages import object_changes, undo, views
 from frontend.pages.outside import watched
+from frontend.sections import first_level
 from metalake.errors import MetalakeError, NotFound
 from metalake.kinds import CONTAINERS, Kind
 from metalake.lineage import Located
@@ -27,9 +28,12 @@ from outside import monitoring
 @require_safe
 @signed_in
 def home(request: HttpRequest, actor: Actor) -> HttpResponse:
-    """The first page, with the tree."""
-    level = browsing.top_level(actor, _after(request))
+    """The first page: what needs somebody, with the tree."""
+    first = first_level(request, actor)
+    level = browsing.top_level(actor, _after(request)) if _after(request) else first
+    tops = [Located(nodes=(child.node,)) for child in first.children if child.enabled]
     context: dict[str, Any] = {"level": level, "may_create": actor.service_admin}
+    context |= {"needs": needs.needs_of(actor, tops), "fresh": needs.new_objects(actor, tops)}
     context |= view_as.dimmed_metalakes(request, actor, level.children)
     return render(request, "frontend/welcome.html" if is_partial(request) else "frontend/home.html", context)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from access.explain import search
 from authz.actor import Actor
@@ -30,11 +30,18 @@ def suggest_users(request: HttpRequest, actor: Actor, object_id: int) -> HttpRes
     return render(request, "frontend/users.html", {"users": users})
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def see_as(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """View the pages of this metalake as another person from now on; without a name, as oneself again."""
+    """View the pages of this metalake as another person from now on; without a name, as oneself again.
+
+    A link asks first, with the name of its `user` filled in.
+    """
     target = browsing.locate(actor, object_id)
+    if request.method != "POST":
+        require(request, read_access(target.kind), target)
+        context = {"target": target, "node": target.node, "user": request.GET.get("user", "")}
+        return render(request, "frontend/see_as_page.html", context)
     try:
         view_as.choose(request, actor, target, request.POST.get("user", "").strip())
     except MetalakeError as refusal:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import pairwise
+from typing import Any
 
 from django import template
 from django.contrib.messages.storage.base import Message
@@ -14,8 +16,7 @@ from lucide.templatetags.lucide import lucide
 
 from frontend import confusables as names
 from frontend import svg, toasts
-from frontend.page_decorators import home
-from frontend.sections import Link, links
+from frontend.sections import Bar, bar
 from metalake.kinds import KINDS, Kind
 
 register = template.Library()
@@ -69,6 +70,13 @@ def moment(at: datetime | None, precision: str = "minutes") -> SafeString:
     )  # fmt: skip
 
 
+@register.filter
+def precision(rows: Sequence[Any], field: str) -> str:
+    """The precision to show the times in a field of these rows with: seconds where neighbours share the minute."""
+    times = [at.astimezone(UTC).replace(second=0, microsecond=0) for row in rows if (at := getattr(row, field))]
+    return "seconds" if any(one == other for one, other in pairwise(times)) else "minutes"
+
+
 @register.simple_tag
 def path_drawing(stops: Sequence[svg.Stop]) -> SafeString:
     """A path from a person to an object as boxes and lines; put the same as text next to it."""
@@ -82,9 +90,9 @@ def undo(message: Message) -> dict[str, str] | None:
 
 
 @register.simple_tag(takes_context=True)
-def sections(context: template.Context) -> list[Link]:
-    """The links of the top bar, for the metalake of the shown object."""
+def top_bar(context: template.Context) -> Bar:
+    """The top bar, for the metalake of the shown object."""
     request, target = context.get("request"), context.get("target")
-    if request is None or not request.user.is_authenticated:
-        return [Link("Objects", home(), is_open=False)]
-    return links(request, target.metalake.id if target else None)
+    if request is None or "caller" not in request.__dict__:
+        return Bar.of_nobody()
+    return bar(request, request.__dict__["caller"], target.nodes[0] if target else None)

@@ -33,6 +33,7 @@ from metalake.request_context import request_id
 
 TOPIC = "job.run"
 MOST_LISTED = 1_000
+MOST_FAILED = 100
 MOST_LIVE, MOST_LIVE_OF_ONE = 1_000, 500  # of a metalake, and of one user there
 LOG_PAGE = 256 * 1024  # bytes
 SORTED_BY = {"queuedAt": "queued_at", "startedAt": "started_at", "finishedAt": "finished_at"}
@@ -154,6 +155,14 @@ def visible(actor: Actor, top: Located) -> QuerySet[JobRun]:
     """All runs for the metalake's owner, for others their own."""
     rows = JobRun.objects.filter(metalake_id=top.id)
     return rows if policy.permits(actor, operations.MANAGE_JOBS, top) else rows.filter(user_id=actor.id)
+
+
+def failed_since(actor: Actor, tops: Sequence[Located], since: datetime) -> list[JobRun]:
+    """The runs in these metalakes that the actor may see and that failed since then, newest first."""
+    managed = [top.id for top in tops if policy.permits(actor, operations.MANAGE_JOBS, top)]
+    mine = Q(metalake_id__in=[top.id for top in tops], user_id=actor.id)
+    rows = JobRun.objects.filter(Q(metalake_id__in=managed) | mine, status=JobRun.Status.FAILED)
+    return list(rows.filter(finished_at__gte=since).order_by("-finished_at").defer("content", "conf")[:MOST_FAILED])
 
 
 def load_run(actor: Actor, metalake: str, run_id: str) -> JobRun:

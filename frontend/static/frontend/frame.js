@@ -6,7 +6,7 @@ const hasModifier = (event) => event.altKey || event.ctrlKey || event.metaKey;
 // A key focuses an element of the page, except while typing or in a dialog.
 function onPageKey(key, selector, act) {
   document.addEventListener("keydown", (event) => {
-    if (event.key !== key || hasModifier(event) || event.target.closest("input, textarea, select")) return;
+    if (event.key !== key || event.defaultPrevented || hasModifier(event) || event.target.closest("input, textarea, select")) return;
     const element = document.querySelector(selector);
     if (!element || document.querySelector("dialog[open]")) return;
     event.preventDefault();
@@ -15,6 +15,27 @@ function onPageKey(key, selector, act) {
 }
 
 onPageKey("/", ".top input[type=search]", (field) => field.focus());
+onPageKey("?", "#keys", (dialog) => dialog.showModal());
+
+// Ctrl-Enter presses the button that applies: of the form with the focus, else the only one of the page or dialog.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  const place = event.target.form ?? document.querySelector("dialog[open]") ?? document.getElementById("main");
+  const [button, ...others] = place?.querySelectorAll("button[name=act][value=apply]:enabled, button[data-applies]:enabled") ?? [];
+  if (!button || others.length) return;
+  event.preventDefault();
+  button.click();
+});
+
+// The open tab is in view where a phone shows only some.
+const showTab = () => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+addEventListener("load", showTab);
+document.addEventListener("htmx:afterSettle", (event) => event.target.id === "main" && showTab());
+
+// What was done has the focus on the page that follows, unless a field there takes it.
+addEventListener("load", () => {
+  if (document.activeElement === document.body) document.querySelector("#toasts toast-note")?.focus();
+});
 
 // Links opened in a new window are left to the browser: htmx would load them into this page.
 document.addEventListener("click", (event) => {
@@ -90,6 +111,14 @@ document.addEventListener("renewed", (event) => {
 
 // The secret of a revoked token is removed; others stay, whatever the list responds.
 document.addEventListener("revoked", (event) => document.getElementById(event.detail.value)?.remove());
+
+// A button with data-ahead sets the moment that it stands at, to so many seconds from now.
+document.addEventListener("click", ({ target }) => {
+  const preset = target.closest("[data-ahead]"), moment = preset?.closest("local-moment");
+  if (!moment) return;
+  moment.value = new Date(Date.now() + preset.dataset.ahead * 1000).toISOString();
+  for (const name of ["input", "change"]) moment.picker.dispatchEvent(new Event(name, { bubbles: true }));
+});
 
 // A button with data-opens opens that dialog.
 document.addEventListener("click", (event) => {

@@ -1,32 +1,28 @@
-// Ctrl-K opens the command palette: search in a dialog, with arrow keys to navigate the results.
+// The search box of the top bar: Ctrl-K and / go there, arrow keys walk the results, Enter opens the first.
 "use strict";
 
-customElements.define("search-palette", class extends HTMLElement {
-  connectedCallback() {
-    this.addEventListener("keydown", (event) => this.walk(event));
-    document.addEventListener("keydown", (event) => {
-      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
-      event.preventDefault();
-      const dialog = this.querySelector("dialog");
-      if (dialog.open) return dialog.close();
-      if (document.querySelector("dialog[open]")) return;
-      dialog.showModal();
-      this.field.select();
-    });
-  }
+const palette = document.querySelector(".palette");
+const asks = palette?.querySelector("input[type=search]");
 
-  get field() { return this.querySelector("input"); }
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+  if (!asks || document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  asks.focus();
+  asks.select();
+});
 
-  walk(event) {
-    if (event.key === "Escape") this.querySelector("dialog").close(); // not the field alone
-    const links = [...this.querySelectorAll("#palette-results a")];
-    const place = links.indexOf(document.activeElement);
-    if (event.key === "Enter" && document.activeElement === this.field && links.length) {
-      event.preventDefault();
-      links[0].click();
-    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      event.preventDefault();
-      (links[place + (event.key === "ArrowDown" ? 1 : -1)] ?? this.field).focus();
-    }
+palette?.addEventListener("keydown", (event) => {
+  const links = [...palette.querySelectorAll("#palette-results a")], place = links.indexOf(document.activeElement);
+  if (event.key === "Escape") {
+    document.activeElement.blur();
+  } else if (event.key === "Enter" && document.activeElement === asks) {
+    const isFresh = palette.querySelector("[data-q]")?.dataset.q === asks.value;
+    if (!links.length || !isFresh) return; // the form is sent, and answered by a page
+    event.preventDefault();
+    links[0].click();
+  } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+    event.preventDefault();
+    (links[place + (event.key === "ArrowDown" ? 1 : -1)] ?? asks).focus();
   }
 });
