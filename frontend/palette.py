@@ -15,12 +15,12 @@ from access.explain.phrases import Act, Phrase, read_phrase
 from access.explain.search import Meant
 from authz import operations, policy
 from authz.actor import Actor
-from authz.objects import by_ids
 from authz.operations import Operation
+from catalogs.services import browsing
 from catalogs.services.browsing import Child
 from frontend.page_decorators import may_make_schema, may_make_view
 from frontend.sections import SECTIONS
-from metalake.kinds import CONTAINERS, Kind
+from metalake.kinds import CONTAINERS
 from metalake.lineage import Located
 from metalake.wire import written
 
@@ -135,9 +135,7 @@ def _of_objects(actor: Actor, text: str) -> Iterator[Hit]:
     if new is None:
         return
     may, what = (may_make_schema, "schema") if new[1].lower() == "schema" else (may_make_view, "view")
-    objects = search.search(actor, None, new[2]).objects
-    located = by_ids([one.id for one in objects if one.kind in CONTAINERS and one.kind != Kind.METALAKE])
-    for one in objects:
-        if one.id in located and may(actor, located[one.id]):
+    for one in search.search(actor, None, new[2], MOST).objects:
+        if one.kind in CONTAINERS and may(actor, browsing.locate(actor, one.id)):
             url = reverse(f"frontend:make-{what}", args=[one.id])
             yield Hit(f"New {what} in {one.name}", url, "plus", ".".join(one.path))

@@ -16,6 +16,7 @@ _LEVELS = {"read": Level.READER, "writ": Level.WRITER, "mana": Level.MANAGER}  #
 _VERB = r"(?:(?:may|can)\s+)?(read|write|manage)s?"
 _MAY = r"(?:can(?:not|'t)?|may(?:\s+not)?)"
 _UNITS = {"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24, "year": 365 * 24}  # hours
+_LONGEST_SPAN = 100 * _UNITS["year"]
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -92,7 +93,10 @@ def _level(word: str | None) -> Level | None:
 def _split_end(text: str, now: datetime) -> tuple[str, datetime | None, str]:
     """The text before an end, the end, and what of it was not understood."""
     if match := _FOR.fullmatch(text):
-        return match[1], now + timedelta(hours=int(match[2] or 1) * _UNITS[match[3].lower()]), ""
+        hours = int(match[2] or 1) * _UNITS[match[3].lower()]
+        if hours <= _LONGEST_SPAN:
+            return match[1], now + timedelta(hours=hours), ""
+        return match[1], None, text[match.end(1) :].partition("for")[2].strip()
     if match := _UNTIL.fullmatch(text):
         ends = _until(match[2].strip().lower(), now)
         return match[1], ends, "" if ends else match[2]

@@ -270,13 +270,15 @@ def by_comment(actor: Actor, seen: Seen, text: str, limit: int) -> list[Result]:
 
     Columns are not searched: they stand in the tables' metadata files, not in our store.
     """
-    inside = Q(pk__in=[])
+    inside = Q(pk__in=[head.id for head in seen.heads])
     for region in _by_size(seen)[0]:
         inside |= region.rows()
     rows = Securable.objects.filter(inside, comment__icontains=text).order_by("name", "id")
     comments = dict(rows.values_list("id", "comment")[: 4 * limit])
     matching = [id for id, comment in comments.items() if starts_word(comment or "", fold(text))]
-    loaded = [each for each in by_ids(matching).values() if policy.permits(actor, operations.load_of(each.kind), each)]
+    objects = by_ids(matching)
+    named = (objects[id] for id in matching if id in objects)
+    loaded = [each for each in named if policy.permits(actor, operations.load_of(each.kind), each)]
     return [_object(each)._replace(comment=comments[each.id] or "") for each in loaded[:limit]]
 
 

@@ -93,8 +93,7 @@ def test_a_browser_stays_below_it(url: str, metalake: str, server: MetalakeServe
     assert {cookie["path"] for cookie in page.context.cookies()} == {PREFIX}
     page.locator("a.brand").click()
     page.get_by_role("searchbox").fill("lake.a")
-    page.keyboard.press("Enter")
-    page.locator("main a", has_text="schema").first.click()
+    page.locator("#palette-results a", has_text="schema").first.click()
     page.get_by_role("link", name="Grant", exact=True).click()
     page.locator("#grant-more").fill(f"ana-{metalake}")
     page.wait_for_selector("#grant-apply:enabled")

@@ -8,6 +8,7 @@ import pytest
 
 from access.explain import grantable
 from access.explain.queries import Place, Whom
+from authz.actor import Actor
 from authz.callers import enumeration
 from metalake.errors import Forbidden, NotFound, TooLarge, TooManyRequests
 from metalake.kinds import CONTAINERS, LEAVES, STORED_KINDS, CatalogType, Kind, grantable_on
@@ -94,6 +95,15 @@ def test_names_are_users_or_groups_or_nobodys(world: World) -> None:
     assert (named.unknown, named.ambiguous) == (("sam",), ("nils",)), "sam is no member"
     with pytest.raises(TooLarge, match="10,000 names are too many: up to 200"):
         grantable.name_people(world.olga, "acme", A, [f"n{n}" for n in range(10_000)])
+
+
+def test_a_name_is_begun_while_others_that_one_may_list_begin_with_it(world: World) -> None:
+    def begun(actor: Actor, *names: str) -> str:
+        return grantable.name_people(actor, "acme", A, names).begun
+
+    assert [begun(world.olga, *names) for names in (["Ni"], ["ni", "x"], ["nilsson"], ["MIA"])] == ["Ni", "", "", ""]
+    world.give("mia", "use_catalog@lake", "manage_grants@lake.A")
+    assert begun(world.mia, "ni") == "", "she may not list nils"
 
 
 def test_who_may_not_list_people_cannot_try_names_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

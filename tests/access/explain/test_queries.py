@@ -10,14 +10,15 @@ from django.test.utils import CaptureQueriesContext
 
 from access.explain import reach
 from access.explain.explanations import Wanted, explain
-from access.explain.queries import Place, Question, check
+from access.explain.queries import Place, Question, check, nobodys_names
 from access.history.current import Now
 from authz import policy
+from authz.callers import enumeration
 from authz.models import User
 from authz.operations import OPERATIONS, use_of
 from authz.services import roles
 from catalogs.services import schemas
-from metalake.errors import Forbidden
+from metalake.errors import Forbidden, TooManyRequests
 from metalake.kinds import Kind, grantable_on
 from metalake.lineage import Address, Located, Node
 from metalake.privileges import Privilege
@@ -243,3 +244,23 @@ def test_an_explanation_says_yes_where_a_check_does(world: World) -> None:
         one.because[0].says for one in explained if one.wanted.privilege is Privilege.READ_FILESET and not one.allowed
     }
     assert odd == "read_fileset is for fileset catalogs, and this one is relational."
+
+
+# Names that nobody has
+
+
+def test_only_who_may_read_access_is_told_which_names_are_nobodys(world: World, monkeypatch: Any) -> None:
+    monkeypatch.setattr(enumeration, "MISSES", 3)
+    table, hidden = Place(Kind.TABLE, "lake.A:B.t"), Place(Kind.TABLE, "lake.A:B.other")
+    wanted = Wanted(use_of(Privilege.SELECT_TABLE, Kind.TABLE), Privilege.SELECT_TABLE)
+
+    def nobodys(name: str, on: Place, *users: str | None) -> set[str]:
+        return set(nobodys_names(world.actor(name), "acme", [Question(user, wanted, on) for user in users], None))
+
+    assert nobodys("olga", table, "mia", "sam", "nina", None) == {"sam", "nina"}, "sam is no member"
+    assert nobodys("mia", table, "nina") == set()
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "manage_grants@lake.A")
+    assert nobodys("mia", hidden, "nina") == set()
+    assert nobodys("mia", table, "nina", "nils", "mia") == {"nina"}
+    with pytest.raises(TooManyRequests):
+        nobodys("mia", table, "a", "b", "c")

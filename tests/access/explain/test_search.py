@@ -10,13 +10,14 @@ from django.test.utils import CaptureQueriesContext
 
 from access.explain import regions
 from access.explain import search as searching
-from access.explain.search import Phrase, Results, objects_meant, read_phrase, search
+from access.explain.phrases import read_phrase
+from access.explain.search import Results, objects_meant, search
 from authz import policy
 from authz.models import Remembered
 from authz.services import people, roles
 from metalake.errors import Invalid, NotFound, TooManyRequests
 from metalake.kinds import Kind
-from metalake.levels import Level
+from metalake.models import Securable
 from tests.access.explain.test_reach import lines_of, stored_worlds
 from tests.authz.small_world import Wire, World
 from tests.profiles import share
@@ -220,35 +221,16 @@ def test_the_wire_answers_it(world: World, wire: Wire) -> None:
 # Phrases
 
 
-@pytest.mark.parametrize(
-    ("text", "phrase"),
-    [
-        ("analyst reads travel:nyc", Phrase("analyst", Level.READER, "travel:nyc")),
-        ("  group:sales may write lake.travel ", Phrase("group:sales", Level.WRITER, "lake.travel")),
-        ("Ada Lovelace can manage x", Phrase("Ada Lovelace", Level.MANAGER, "x")),
-        ("mia READ lake.A.b reads c", Phrase("mia", Level.READER, "lake.A.b reads c")),
-        ("analyst reads", None),
-        ("reads travel", None),
-        ("analyst reading travel", None),
-        ("travel:nyc", None),
-        ("", None),
-    ],
-)
-def test_a_phrase_has_a_person_a_verb_and_an_object(text: str, phrase: Phrase | None) -> None:
-    assert read_phrase(text) == phrase
-
-
-def test_a_long_text_is_none() -> None:
-    assert read_phrase(f"mia reads {'a' * 600}") is None
-
-
-def meant(world: World, name: str, text: str) -> list[tuple[str, str, str]]:
-    return [(one.who, one.level.value, one.on.name) for one in objects_meant(world.actor(name), text)]
+def meant(world: World, name: str, text: str) -> list[tuple[str, str, str | None]]:
+    actor = world.actor(name)
+    phrase = read_phrase(text, actor.moment)
+    assert phrase
+    return [(one.phrase.who, one.on.name, one.privilege) for one in objects_meant(actor, phrase)]
 
 
 def test_the_owner_is_offered_what_is_named(world: World) -> None:
-    assert meant(world, "olga", "mia reads A:B") == [("mia", "reader", "B")]
-    assert ("mia", "writer", "lake") in meant(world, "olga", "mia writes lake")
+    assert meant(world, "olga", "mia reads A:B") == [("mia", "B", "select_table")]
+    assert ("mia", "lake", "modify_table") in meant(world, "olga", "mia writes lake")
     assert meant(world, "olga", "mia reads nothing") == []
 
 
@@ -257,4 +239,34 @@ def test_only_what_one_may_grant_on_is_offered(world: World) -> None:
     world.give("mia", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A")
     assert meant(world, "mia", "nils reads lake.A") == [], "she sees it, and may not grant there"
     world.give("mia", "manage_grants@lake.A:B")
-    assert meant(world, "mia", "nils reads lake.A:B") == [("nils", "reader", "B")]
+    assert meant(world, "mia", "nils reads lake.A:B") == [("nils", "B", "select_table")]
+
+
+def test_a_question_is_about_what_one_sees(world: World) -> None:
+    for text in ("who reads lake", "why nils lake"):
+        assert meant(world, "mia", text) == []
+    world.give("mia", "use_catalog@lake")
+    assert meant(world, "mia", "who manages lake") == [("", "lake", "manage_grants")]
+    assert meant(world, "mia", "why nils lake") == [("nils", "lake", "select_table")]
+
+
+# Comments
+
+
+def test_a_word_of_a_comment_leads_to_what_one_may_load(world: World) -> None:
+    trips = world.table("trips")
+    world.table("payroll")
+    Securable.objects.filter(name__in=["trips", "payroll"]).update(comment="Every Taxi-ride, monthly")
+
+    def commented(name: str, text: str) -> list[str]:
+        results = search(world.actor(name), "acme", text, comments=True)
+        return [result.name for result in results.commented]
+
+    assert commented("olga", "ride") == ["payroll", "trips"]
+    assert commented("olga", "onthly") == commented("olga", "ri") == [], "inside a word, and too short"
+    assert commented("mia", "ride") == []
+    assert search(world.actor("olga"), "acme", "ride").commented == [], "the wires do not ask"
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", f"select_table@lake.A:B.{trips.name}")
+    assert commented("mia", "ride") == ["trips"]
+    with patch.object(searching, "SMALL", 0):
+        assert commented("olga", "ride") == [], "large regions are not read"

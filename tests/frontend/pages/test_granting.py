@@ -196,7 +196,7 @@ def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
     for expected in (
         'name="principal" value="user:mia" checked', 'name="principal" value="group:a, b" checked',
         'value="modify_table" data-levels="writer manager" checked', 'name="effect" value="deny" checked',
-        'value="2999-01-01T10:00"', 'value="2999-02-01T08:00"', 'name="role" value="nights"',
+        'value="2999-01-01T10:00:00"', 'value="2999-02-01T08:00:00"', 'name="role" value="nights"',
         "mia, a, b are denied modify_table on lake.orders:eu and everything below it",
     ):  # fmt: skip
         assert expected in html, expected

@@ -52,6 +52,14 @@ def test_people_objects_and_privileges_make_a_table_that_can_be_shared(admin: Cl
     assert answers(unescape(admin.get(f"{parts.path}?{parts.query}").content.decode())) == table
 
 
+def test_a_name_that_nobody_has_is_no_answer(admin: Client, rita: Client, ids: Ids) -> None:
+    asked = {"people": "rita\nNobody", "objects": TABLE, "privilege": ["use_schema", "select_table"]}
+    page = ask(admin, ids, 200, **asked)
+    assert answers(page) == [[TABLE, "rita", "n/a", "yes"], [TABLE, "Nobody", "no such user"]]
+    assert "Nobody here is called <strong>Nobody</strong>" in page
+    assert answers(ask(rita, ids, 200, **asked | {"objects": "lake.payroll"}))[1][2:] == ["no", "no"]
+
+
 @pytest.mark.parametrize(
     ("on", "ticked"),
     [

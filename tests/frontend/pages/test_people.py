@@ -11,6 +11,7 @@ from django.test import Client
 
 from authz.models import Group, Member, Role, User
 from authz.services import people, roles
+from authz.services.directory import close_names
 from metalake.kinds import Kind
 from metalake.models import Metalake
 from tests.demo import actor, add_user, give
@@ -304,6 +305,13 @@ def test_the_search_leads_to_what_one_sees(ids: dict[str, int], admin: Client, r
     assert at(ids, "users", User.objects.get(username="mia").pk) in text(admin.get("/search?q=mia"))
     assert "Nothing that you see" in text(rita.get("/search?q=mia"))
     assert "512 characters" in text(admin.get("/search?q=" + "x" * 600), 422)
+
+
+def test_a_role_that_is_nobodys_is_said_with_names_like_it(ids: dict[str, int], admin: Client) -> None:
+    page = text(change(admin, ids, "assign", user="mia", role="Reeder"), 404)
+    assert "Role Reeder does not exist. Did you mean reader?" in page and "changes[0]" not in page
+    assert 'name="role" value="Reeder"' in page, "it can be typed anew"
+    assert close_names(actor("mia"), "demo", "role", "Reeder") == [], "of those that one may read"
 
 
 def test_guessing_names_leaves_the_search_of_objects(ids: dict[str, int], rita: Client) -> None:
