@@ -69,8 +69,10 @@ class Bar:
     metalakes: tuple[tuple[str, str], ...] = ()  # name and URL
 
     @classmethod
-    def of_nobody(cls) -> Bar:
-        return cls([Link("Objects", home(), is_open=False)])
+    def without_store(cls, *, is_signed_in: bool) -> Bar:
+        """The top bar of a page that knows no actor, such as that of a refused method."""
+        sections = [Link(one.label, one.url(None), is_open=False) for one in SECTIONS if is_signed_in]
+        return cls([Link("Objects", home(), is_open=False), *sections])
 
 
 def bar(request: HttpRequest, actor: Actor, shown: Node | None) -> Bar:

@@ -119,7 +119,7 @@ def take(pictures: Pictures) -> None:
     pictures.take("grant")
     page.goto(pictures.server.url)
     page.keyboard.press("ControlOrMeta+k")
-    page.locator(".palette input").fill("grace reads travel:nyc")
+    page.locator(".palette input[type=search]").fill("grace reads travel:nyc")
     page.locator("#palette-results a", has_text="grace may read nyc").wait_for()
     pictures.take("palette")
 

@@ -94,5 +94,5 @@ def top_bar(context: template.Context) -> Bar:
     """The top bar, for the metalake of the shown object."""
     request, target = context.get("request"), context.get("target")
     if request is None or "caller" not in request.__dict__:
-        return Bar.of_nobody()
+        return Bar.without_store(is_signed_in=bool(request and request.user.is_authenticated))
     return bar(request, request.__dict__["caller"], target.nodes[0] if target else None)

@@ -54,6 +54,8 @@ TYPED = (
     "/objects/{table}/why?user={text}&privilege={text}&asOf={text}",
     "/objects/{schema}/grant?principal=user:{text}&principal=group:{text}&more={text}&privilege={text}&role={text}",
     "/objects/{schema}/revoke?role={text}&privilege={text}",
+    "/objects/{schema}/see-as?user={text}",
+    "/search?q=why {text} {text}",
     "/metalakes/{metalake}/matrix?people={text}&objects={text}&privilege={text}&asOf={text}",
     "/metalakes/{metalake}/people?q={text}",
     "/metalakes/{metalake}/people?sort=groups&q={text}&after={text}",

@@ -202,6 +202,16 @@ def test_a_link_fills_the_form(admin: Client, ids: Ids) -> None:
         assert expected in html, expected
 
 
+def test_a_name_is_wrong_only_once_it_cannot_be_completed(admin: Client, ids: Ids) -> None:
+    for typed in ("ri", "mia, RIT"):
+        page = grant(admin, ids["eu"], part=True, more=typed)
+        assert "nobody's here" not in page, typed
+    assert "“ri” is the beginning of a name here" in grant(admin, ids["eu"], part=True, more="ri")
+    for sent in ({"more": "rix"}, {"more": "ri, mia"}, {"more": "ri", "act": "preview"}, {"principal": "ri"}):
+        assert "1 name is nobody's here" in grant(admin, ids["eu"], part=True, **sent), sent
+    assert "1 name is nobody's here" in grant(admin, ids["eu"], 422, more="mia, ri", act="apply", token="x")
+
+
 @each(
     "sent, expected",
     [

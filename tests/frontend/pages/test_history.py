@@ -10,6 +10,7 @@ from django.test import Client
 
 from access.usage import writer
 from authz import usage_counter
+from authz.models import AuditEntry
 from frontend.pages import history
 from metalake.kinds import Kind
 from tests.demo import give
@@ -35,6 +36,19 @@ def test_what_was_done_is_shown_in_pages(admin: Client, ids: Ids, monkeypatch: p
     for query in ("before=x", f"before={'9' * 400}", "before=-1"):
         assert lines(text(admin, f"{at}?{query}")) == made[:1]
     assert lines(text(admin, f"/objects/{ids['demo']}/history")) == ["role r3: created"]
+
+
+def test_times_have_seconds_where_neighbours_share_the_minute(admin: Client, ids: Ids) -> None:
+    def times(*moments: str) -> list[str]:
+        AuditEntry.objects.filter(object_id=ids["sales"]).delete()
+        for at in moments:
+            about = {"object_id": ids["sales"], "kind": Kind.TABLE, "metalake_id": ids["demo"], "details": {}}
+            AuditEntry.objects.create(at=f"{at}Z", event="table.altered", actor="admin", **about)
+        return re.findall(r"<time[^>]*>([^<]*)</time>", text(admin, f"/objects/{ids['sales']}/history"))
+
+    alike = times("2026-01-01T10:00:01", "2026-01-01T10:00:59", "2026-01-02T10:00:00")
+    assert alike == ["2026-01-02 10:00:00 UTC", "2026-01-01 10:00:59 UTC", "2026-01-01 10:00:01 UTC"]
+    assert times("2026-01-01T10:00:01", "2026-01-01T10:01:59") == ["2026-01-01 10:01 UTC", "2026-01-01 10:00 UTC"]
 
 
 def test_it_is_a_tab_for_whoever_may_read_access(admin: Client, rita: Client, ids: Ids) -> None:

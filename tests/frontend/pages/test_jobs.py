@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,16 @@ def test_run_and_look(admin: Client, jobs: str) -> None:
     part = text(admin, f"{jobs}/runs/{run.pk}", part=True)
     assert "<html" not in part and part.strip().startswith('<div id="run">')
     assert "<html" not in text(admin, jobs, part=True)
+
+
+def test_a_run_that_ended_says_what_it_did_without_a_bar(admin: Client, ids: Ids) -> None:
+    now = datetime.now(UTC)
+    ended = {"status": JobRun.Status.SUCCEEDED, "metalake_id": ids["demo"], "user_id": actor("admin").id}
+    moments = {"started_at": now - timedelta(seconds=2), "progressed_at": now, "finished_at": now}
+    for done, says in ((0, ""), (5, "5, 2.5 a second")):
+        run = JobRun.objects.create(template_name="t", user_name="admin", done=done, total=done, **ended, **moments)
+        page = admin.get(f"/metalakes/{ids['demo']}/jobs/runs/{run.pk}").content.decode()
+        assert "<progress" not in page and ("<dt>Did</dt>" in page) == bool(says) and says in page
 
 
 def test_progress_and_cancelling(admin: Client, jobs: str) -> None:
