@@ -23,7 +23,7 @@ from outside import monitoring
 ENDING = timedelta(days=14)
 FAILED = timedelta(days=7)
 NEW = timedelta(days=30)
-SHOWN = 5
+SHOWN, MOST = 5, 50  # lines at once, and when unfolded
 
 
 class Item(NamedTuple):
@@ -37,13 +37,21 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Need:
-    """One thing that needs somebody: the first SHOWN lines of `count`."""
+    """One thing that needs somebody: the first MOST lines of `count`."""
 
     title: str
     icon: str
     help: str
     items: list[Item]
     count: int
+
+    @property
+    def shown(self) -> list[Item]:
+        return self.items[:SHOWN]
+
+    @property
+    def folded(self) -> list[Item]:
+        return self.items[SHOWN:]
 
 
 def _url(page: str, *ids: int, **query: str) -> str:
@@ -55,7 +63,7 @@ def _ending(actor: Actor, tops: Sequence[Located]) -> Need:
     endings = ending_soon(actor, ENDING)
     items = [
         Item(one.role, _url("access", one.on.id, by="role", q=one.role), dotted(one.on.full_name), one.ends)
-        for one in endings[:SHOWN]
+        for one in endings[:MOST]
     ]
     return Need("Grants that end soon", "clock", "Within 14 days. A new grant makes one last.", items, len(endings))
 
@@ -68,12 +76,12 @@ def _reviewed(actor: Actor, tops: Sequence[Located]) -> Need:
         says = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
         if says:
             items.append(Item(top.name, _url("reviewed", top.id), says, review.as_of))
-    return Need("Grants to review", "list-checks", "What the last access review would take back.", items[:SHOWN], total)
+    return Need("Grants to review", "list-checks", "What the last access review would take back.", items[:MOST], total)
 
 
 def _stuck(actor: Actor, tops: Sequence[Located]) -> Need:
     waiting = monitoring.undecided_writes(actor)
-    items = [Item(on.name, _url("object", on.id), f"{count:,} to decide about") for on, count in waiting[:SHOWN]]
+    items = [Item(on.name, _url("object", on.id), f"{count:,} to decide about") for on, count in waiting[:MOST]]
     help = "Nobody can write to these names until somebody decides."
     return Need("Stuck writes", "octagon-alert", help, items, sum(count for _, count in waiting))
 
@@ -82,7 +90,7 @@ def _failed(actor: Actor, tops: Sequence[Located]) -> Need:
     failed = runs.failed_since(actor, tops, timezone.now() - FAILED)
     items = [
         Item(run.template_name, _url("run", run.metalake_id, run.pk), f"as {run.user_name}", run.finished_at)
-        for run in failed[:SHOWN]
+        for run in failed[:MOST]
     ]
     return Need("Failed runs", "circle-x", "Jobs that failed in the last 7 days.", items, len(failed))
 

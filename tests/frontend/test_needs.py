@@ -37,7 +37,8 @@ def add_needs(ids: Ids, world: World) -> None:
     roles.create_role(owner, "demo", "temps", securables=[Ask(Kind.SCHEMA, "lake.payroll", until)])
     add_stuck_intent(add_outside(world))
     failed = {"status": JobRun.Status.FAILED, "metalake_id": ids["demo"], "user_id": owner.id, "user_name": "admin"}
-    JobRun.objects.create(template_name="nightly", finished_at=now, **failed)
+    for number in range(6):
+        JobRun.objects.create(template_name=f"nightly-{number}", finished_at=now, **failed)
     JobRun.objects.create(template_name="of last month", finished_at=now - timedelta(days=30), **failed)
     counts = {"unused_count": 3, "redundant_count": 0, "shadowed_count": 1, "findings": []}
     moments = {"as_of": now, "complete_until": now, "at": now}
@@ -50,9 +51,10 @@ def test_the_owner_sees_what_needs_somebody_and_others_what_is_theirs(
     assert set(needs(admin)) == {"Your metalakes", "New objects"}
     add_needs(ids, world)
     cards = needs(admin)
-    assert list(cards)[:4] == ["Grants that end soon 1", "Stuck writes 1", "Failed runs 1", "Grants to review 4"]
+    assert list(cards)[:4] == ["Grants that end soon 1", "Stuck writes 1", "Failed runs 6", "Grants to review 4"]
     assert "temps lake.payroll" in cards["Grants that end soon 1"]
-    assert "nightly as admin" in cards["Failed runs 1"] and "3 unused, 1 shadowed" in cards["Grants to review 4"]
+    assert "nightly-0 as admin" in cards["Failed runs 6"] and "1 more" in cards["Failed runs 6"]
+    assert "3 unused, 1 shadowed" in cards["Grants to review 4"]
     assert "station 1 to decide about" in cards["Stuck writes 1"]
     assert set(needs(rita)) == {"Your metalakes", "New objects"}
     assert "payroll" in cards["New objects"] and "payroll" not in needs(rita)["New objects"]
