@@ -41,6 +41,7 @@ class Proposal:
     is_danger: bool = False
     lists_changes: bool = False  # shows each grant that changes, not only who gains and loses
     nothing: str = "It is so already: nothing changes."
+    undo: tuple[str, str] = ("", "")  # of what `make` does: the path and the token of the button in the toast
 
 
 Reader = Callable[[HttpRequest, Actor, Located, Asked], Proposal]
@@ -113,7 +114,8 @@ def _make(request: HttpRequest, actor: Actor, target: Located, proposal: Proposa
     """Make the change; False for a plan that was not shown yet. Raises Moved if it differs now."""
     if proposal.make is not None:
         proposal.make()
-        toasts.add(request, proposal.done)
+        path, token = proposal.undo
+        toasts.add(request, proposal.done, undo_path=path, undo_token=token)
         return True
     if not asked.get("token"):
         return False

@@ -42,7 +42,20 @@ class Link:
     is_open: bool
 
 
-PEOPLE = frozenset({"people", "change-people", "add-user", "user", "invite", "add-group", "group", "add-role", "role"})
+PEOPLE = frozenset(
+    {
+        "people",
+        "change-people",
+        "compare-people",
+        "add-user",
+        "user",
+        "invite",
+        "add-group",
+        "group",
+        "add-role",
+        "role",
+    }
+)
 SECTIONS = (
     Section("People", "people", PEOPLE),
     Section("Access", "access", frozenset({"matrix", "matrix-changes", "reviewed", "undo"})),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.models import Count, Model, Q, QuerySet
@@ -19,6 +20,7 @@ from authz.services import people, roles
 from authz.services.change import enter
 from authz.services.snapshot_changes import GroupRole, UserRole
 from metalake.errors import NotFound
+from metalake.lineage import Located
 
 M = TypeVar("M", bound=Model)
 R = TypeVar("R")
@@ -28,6 +30,7 @@ PAGE = 50
 MOST_COUNTED = 10_000  # rows of a list
 ROLES_SHOWN = 5  # in a row
 MOST_SPELLED = 20  # names that are looked up in another case
+MOST_COMPARED = 2000  # names that a mistyped one is compared with
 _DIVIDERS = (" ", "_", "-", ".", "/", "=", "@")
 
 
@@ -153,7 +156,10 @@ def require_users(actor: Actor, metalake: str, names: Sequence[str]) -> None:
     except NotFound as missing:
         users = people.listed_users(actor, top)
         known = set(users.filter(user__username__in=names).values_list("user__username", flat=True))
-        meant = in_another_case(users, "user__username", [name for name in names if name not in known])
+        strangers = [name for name in names if name not in known]
+        if len(strangers) == 1:
+            raise unknown(actor, top, "user", strangers[0]) from None
+        meant = in_another_case(users, "user__username", strangers)
         if not meant:
             raise
         raise NotFound(f"{missing.message} {did_you_mean(meant)}", kind=missing.kind) from None
@@ -167,6 +173,16 @@ def in_another_case(rows: QuerySet, field: str, names: Sequence[str]) -> dict[st
         either |= Q(**{f"{field}__iexact": name})
     there = {name.casefold(): name for name in rows.filter(either).values_list(field, flat=True)} if asked else {}
     return {name: there[name.casefold()] for name in asked if name.casefold() in there}
+
+
+def unknown(actor: Actor, top: Located, sort: str, name: str) -> NotFound:
+    """The error for a name that no "user" or "group" has, with names spelled much like it that the caller may list."""
+    rows: Any = people.listed_users(actor, top) if sort == "user" else people.listed_groups(actor, top)
+    field = "user__username" if sort == "user" else "name"
+    names = {each.casefold(): each for each in rows.order_by(field).values_list(field, flat=True)[:MOST_COMPARED]}
+    close = [names[each] for each in get_close_matches(name.casefold(), names, cutoff=0.6)]
+    says = f"{sort.capitalize()} {name} does not exist."
+    return NotFound(f"{says} {did_you_mean(dict(zip(close, close, strict=True)))}" if close else says, kind=sort)
 
 
 def did_you_mean(meant: Mapping[str, str]) -> str:

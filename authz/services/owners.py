@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, Q
 
 from authz import operations, policy
-from authz.actor import Actor
+from authz.actor import NOBODY, Actor
 from authz.callers.enumeration import misses_counted
 from authz.locks import Lock
 from authz.models import Group, Member
@@ -65,8 +65,7 @@ def _set_owner(actor: Actor, top: Located, kind: Kind, full_name: str, name: str
     if party_of(target.nodes[-1]) == (user_id, group_id):
         return
     require_handing(actor, target, (user_id, group_id))
-    for check in _checks:
-        check(target)
+    check_handing(target)
     before = owner_of(target)
     Securable.objects.filter(pk=target.id).update(
         owner_user_id=user_id, owner_group_id=group_id, version=F("version") + 1
@@ -107,10 +106,11 @@ def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | Non
     return None, group.pk
 
 
-def require_owner(metalake_id: int) -> None:
-    """Raise Invalid unless the metalake's owner is an enabled member, or a group that has one."""
+def require_owner(metalake_id: int, without: int | None = None) -> None:
+    """Raise Invalid unless the metalake's owner is an enabled member, or a group that has one, `without` this user."""
     owners = Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id)
-    if not Member.objects.filter(owners, metalake_id=metalake_id, enabled=True, user__is_active=True).exists():
+    able = Member.objects.filter(owners, metalake_id=metalake_id, enabled=True, user__is_active=True)
+    if not able.exclude(user_id=without or NOBODY).exists():
         raise Invalid(
             "A metalake is owned by an enabled member or by a group that has one: choose its new owner first.",
             kind=Kind.METALAKE,
@@ -119,6 +119,12 @@ def require_owner(metalake_id: int) -> None:
 
 _checks: list[Callable[[Located], None]] = []
 _after: list[Callable[[Sequence[int]], None]] = []
+
+
+def check_handing(target: Located) -> None:
+    """Raise if an object must not be handed to another owner whoever asks; its row is locked."""
+    for check in _checks:
+        check(target)
 
 
 def check_before_handing_with(check: Callable[[Located], None]) -> None:
