@@ -19,6 +19,7 @@ from authz import operations, policy
 from authz.actor import NOBODY, Actor
 from authz.callers.enumeration import misses_counted
 from authz.objects import finder
+from authz.policy import Rights
 from authz.services import directory
 from authz.snapshot import ALLOWS, DENY_SHIFT
 from metalake.full_names import dotted
@@ -61,6 +62,18 @@ class Holding:
     def may(self) -> tuple[object, ...]:
         """What is the same for two who may do the same."""
         return self.is_owner, self.level, self.more
+
+
+def held(rights: Rights, kind: Kind, catalog_type: str | None) -> Holding:
+    """What these rights give on an object of this kind."""
+    able = usable(rights, kind, catalog_type)
+    level = highest(able, kind, catalog_type)
+    of_level = privileges_of(level, kind, catalog_type) if level else ()
+    more = tuple(privilege for privilege in able if privilege not in of_level)
+    is_owner = bool(rights.owned) and policy.decide(operations.own(kind), rights, kind)
+    telling = [privilege for privilege in able if level is None or privilege in signs_of(level)]
+    asks = (*telling, *able, *privileges_of(Level.READER, kind, catalog_type), Privilege.USE_CATALOG)[0]
+    return Holding(is_owner, level, more, asks)
 
 
 class Row(NamedTuple):
@@ -157,15 +170,7 @@ class _Table:
         return self._held(person, on.above().below(Node(NOBODY, on.kind, on.name, None, None)))
 
     def _held(self, person: Actor, on: Located) -> Holding:
-        rights, catalog_type = policy.rights_on(person, on), self._type(on)
-        able = usable(rights, on.kind, catalog_type)
-        level = highest(able, on.kind, catalog_type)
-        of_level = privileges_of(level, on.kind, catalog_type) if level else ()
-        more = tuple(privilege for privilege in able if privilege not in of_level)
-        is_owner = bool(rights.owned) and policy.decide(operations.own(on.kind), rights, on.kind)
-        telling = [privilege for privilege in able if level is None or privilege in signs_of(level)]
-        asks = (*telling, *able, *privileges_of(Level.READER, on.kind, catalog_type), Privilege.USE_CATALOG)[0]
-        return Holding(is_owner, level, more, asks)
+        return held(policy.rights_on(person, on), on.kind, self._type(on))
 
     def _type(self, on: Located) -> str | None:
         return self.types.get(on.nodes[1].id) if len(on.nodes) > 1 else None

@@ -44,10 +44,11 @@ class Cell(NamedTuple):
 def reach_of(actor: Actor, target: Located, *whom: Whom) -> dict[str, Any]:
     """The context of the table of what these hold. Raises the errors of `holdings`."""
     table = holdings(actor, target.name, whom)
-    rows = [
-        (row, [_cell(row.on, one, held) for one, held in zip(whom, row.holdings, strict=True)]) for row in table.rows
-    ]
-    return {"whom": whom, "rows": rows, "is_cut": table.is_cut}
+
+    def cells(row: Row) -> list[Cell]:
+        return [_cell(row.on, one, held) for one, held in zip(whom, row.holdings, strict=True)]
+
+    return {"whom": whom, "rows": [(row, cells(row)) for row in table.rows], "is_cut": table.is_cut}
 
 
 def _cell(on: Located, whom: Whom, holding: Holding) -> Cell:
