@@ -7,7 +7,7 @@ the evaluator runs at each of these, once as it is and once without what it carr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from access.explain.permissions import open_state, reads_access, subject
@@ -52,6 +52,7 @@ class Holding:
     level: Level | None
     more: tuple[Privilege, ...]
     asks: Privilege
+    usable: tuple[Privilege, ...] = ()
     through: tuple[Through, ...] = ()
 
     @property
@@ -73,7 +74,7 @@ def held(rights: Rights, kind: Kind, catalog_type: str | None) -> Holding:
     is_owner = bool(rights.owned) and policy.decide(operations.own(kind), rights, kind)
     telling = [privilege for privilege in able if level is None or privilege in signs_of(level)]
     asks = (*telling, *able, *privileges_of(Level.READER, kind, catalog_type), Privilege.USE_CATALOG)[0]
-    return Holding(is_owner, level, more, asks)
+    return Holding(is_owner, level, more, asks, able)
 
 
 class Row(NamedTuple):
@@ -145,6 +146,7 @@ def _is_shown(actor: Actor, on: Located) -> bool:
 class _Table:
     def __init__(self, actor: Actor, state: State, people: list[Actor], places: list[Located]) -> None:
         self.actor, self.state, self.people, self.places = actor, state, people, places
+        self._known: dict[tuple[Rights, Kind, str | None], Holding] = {}
         catalogs = {on.nodes[1].id for on in places if len(on.nodes) > 1}
         self.types = finder().catalog_types(catalogs) if catalogs else {}
 
@@ -170,36 +172,33 @@ class _Table:
         return self._held(person, on.above().below(Node(NOBODY, on.kind, on.name, None, None)))
 
     def _held(self, person: Actor, on: Located) -> Holding:
-        return held(policy.rights_on(person, on), on.kind, self._type(on))
+        key = policy.rights_on(person, on), on.kind, self._type(on)
+        if key not in self._known:
+            self._known[key] = held(*key)
+        return self._known[key]
 
     def _type(self, on: Located) -> str | None:
         return self.types.get(on.nodes[1].id) if len(on.nodes) > 1 else None
 
     def named(self, rows: Sequence[Row]) -> Iterable[Row]:
         """The rows with what each holding comes through; two statements for all names."""
-        ways = [[self._roles_on(person, row.on) for person in self.people] for row in rows]
+        ways = [
+            [self._roles_on(person, row.on, held) for person, held in zip(self.people, row.holdings, strict=True)]
+            for row in rows
+        ]
         roles = self.state.roles({role for some in ways for each in some for role, _ in each}) if rows else {}
         groups = self.state.groups({id for person in self.people for id in person.groups}) if rows else {}
         for row, of_row in zip(rows, ways, strict=True):
-            yield row._replace(
-                holdings=tuple(
-                    Holding(
-                        holding.is_owner,
-                        holding.level,
-                        holding.more,
-                        holding.asks,
-                        (*_owning(person, row.on, groups), *_through(person, found, roles, groups)),
-                    )
-                    for person, holding, found in zip(self.people, row.holdings, of_row, strict=True)
-                )
-            )
+            named = [
+                replace(held, through=(*_owning(person, row.on, groups), *_through(person, found, roles, groups)))
+                for person, held, found in zip(self.people, row.holdings, of_row, strict=True)
+            ]
+            yield row._replace(holdings=tuple(named))
 
-    def _roles_on(self, person: Actor, on: Located) -> list[tuple[int, bool]]:
+    def _roles_on(self, person: Actor, on: Located, holding: Holding) -> list[tuple[int, bool]]:
         """The roles that give, or deny (True), somebody something that counts on an object."""
-        ids, catalog_type = [node.id for node in on.nodes], self._type(on)
-        able = 0
-        for privilege in usable(policy.rights_on(person, on), on.kind, catalog_type):
-            able |= privilege.bit
+        ids = [node.id for node in on.nodes]
+        able = sum(privilege.bit for privilege in holding.usable)
         allowing = set(person.allowing_roles)
         found = []
         for role in person.roles:

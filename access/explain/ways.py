@@ -115,17 +115,23 @@ class Rows:
         """Whether they can do what the level is for."""
         if self.narrowed.level is None:
             return True
-        rights, kind, signs = self._rights(who), self.sight.target.kind, signs_of(self.narrowed.level)
+        rights, signs = self._evaluator.rights(who), signs_of(self.narrowed.level)
         if self.narrowed.by == "user":
-            return any(sign in reach.usable(rights, kind, self.catalog_type) for sign in signs)
+            return not signs.isdisjoint(self._holding(rights).usable)
         return bool(rights.owned) or any(map(rights.holds, signs))
-
-    def _rights(self, who: Actor) -> Rights:
-        return self._evaluator.rights(who)
 
     def holding(self, who: Actor) -> Holding:
         """What they may use on the object."""
-        return held(self._rights(who), self.sight.target.kind, self.catalog_type)
+        return self._holding(self._evaluator.rights(who))
+
+    def _holding(self, rights: Rights) -> Holding:
+        if rights not in self._holdings:
+            self._holdings[rights] = held(rights, self.sight.target.kind, self.catalog_type)
+        return self._holdings[rights]
+
+    @cached_property
+    def _holdings(self) -> dict[Rights, Holding]:
+        return {}
 
     @cached_property
     def catalog_type(self) -> str | None:

@@ -136,7 +136,7 @@ def remove(request: HttpRequest, actor: Actor, target: Located, asked: Asked) ->
     shown, drop = leaving.person, people.remove_user if sort == "user" else people.remove_group
     who, is_oneself = spelled(shown.name), sort == "user" and shown.name == actor.name
     says = (_without_user if sort == "user" else _without_group)(shown, metalake)
-    undo = "Undo gives all of it back for an hour, as far as it has not changed by then."
+    undo = f"For an hour, Undo gives back roles, {'groups' if sort == 'user' else 'people'} and objects, if unchanged."
     if is_oneself:
         undo = f"This is you: you cannot undo it, since you will not see {metalake} any more."
     return Proposal(

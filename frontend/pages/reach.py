@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from access.explain.holdings import Holding, Row, holdings
+from access.explain.holdings import Holding, Row, Through, holdings
 from access.explain.queries import Whom
 from authz import operations
 from authz.actor import Actor
@@ -37,8 +37,16 @@ class Cell(NamedTuple):
         return len(self.holding.more[MORE:])
 
     @property
+    def through(self) -> list[Through]:
+        """What denies first; of an owner only what makes them one, through a group."""
+        ways = [way for way in self.holding.through if way.role or way.groups]
+        if self.holding.is_owner:
+            ways = [way for way in ways if not way.role]
+        return sorted(ways, key=lambda way: not way.is_deny)[:THROUGH]
+
+    @property
     def through_left(self) -> int:
-        return len(self.holding.through[THROUGH:])
+        return 0 if self.holding.is_owner else len(self.holding.through[THROUGH:])
 
 
 def reach_of(actor: Actor, target: Located, *whom: Whom) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def rows(page: str) -> list[str]:
     """Each way as a line of words, with the name that it is folded below."""
     lines = []
     for fold in re.findall(r"<details.*?</details>", page.partition('class="folds"')[2], re.DOTALL):
-        (name,) = re.findall(r'<span class="who">(.*?)</span>', fold)
+        (name,) = re.findall(r'<span class="holder">(.*?)</span>', fold)
         body = re.search(r"<tbody.*?</tbody>", fold, re.DOTALL)
         lines += [f"{name} {row}" for row in re.findall(r"<tr.*?</tr>", body[0] if body else "", re.DOTALL)]
     return [" ".join(re.sub(r"<[^>]+>", " ", line).split()) for line in lines]
