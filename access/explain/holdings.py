@@ -45,7 +45,7 @@ class Through(NamedTuple):
 class Holding:
     """What somebody may use on an object and everything below it: all of a level, and `more` privileges.
 
-    Owners may do everything; `asks` is the privilege by which to ask why.
+    Owners may do everything, so they have neither; `asks` is the privilege by which to ask why.
     """
 
     is_owner: bool
@@ -68,10 +68,10 @@ class Holding:
 def held(rights: Rights, kind: Kind, catalog_type: str | None) -> Holding:
     """What these rights give on an object of this kind."""
     able = usable(rights, kind, catalog_type)
-    level = highest(able, kind, catalog_type)
-    of_level = privileges_of(level, kind, catalog_type) if level else ()
-    more = tuple(privilege for privilege in able if privilege not in of_level)
     is_owner = bool(rights.owned) and policy.decide(operations.own(kind), rights, kind)
+    level = None if is_owner else highest(able, kind, catalog_type)
+    of_level = able if is_owner else privileges_of(level, kind, catalog_type) if level else ()
+    more = tuple(privilege for privilege in able if privilege not in of_level)
     telling = [privilege for privilege in able if level is None or privilege in signs_of(level)]
     asks = (*telling, *able, *privileges_of(Level.READER, kind, catalog_type), Privilege.USE_CATALOG)[0]
     return Holding(is_owner, level, more, asks, able)

@@ -103,6 +103,8 @@ def test_ways_are_narrowed(admin: Client, ids: Ids) -> None:
         ({"by": "user", "show": "effective", "privilege": "select_table"}, {"admin", "rita"}),
         ({"by": "user", "q": "MI"}, {"mia", "admin"}),
         ({"by": "group"}, set()),
+        ({"can": "reader"}, {"admin", "rita"}),
+        ({"can": "manager"}, {"admin"}),
     ):
         assert {line.split()[0] for line in rows(show(admin, ids["sales"], 200, **query))} == expected, query
     assert "No way fits" in show(admin, ids["sales"], q="nobody like that")
@@ -125,6 +127,20 @@ def test_pages_follow_each_other(admin: Client, ids: Ids, monkeypatch: pytest.Mo
         following = re.search(r'rel="next" href="([^"]+)"', page)
         link = following[1] if following else ""
     assert seen == set(whole) and len(seen) > 4
+
+
+def test_people_are_counted_and_several_compared(admin: Client, ids: Ids) -> None:
+    add_group("auditors", "mia", "rita", holds=("reader",))
+    page = show(admin, ids["sales"])
+    assert "3 people" in page and '<span class="may"><strong>Reader</strong>' in " ".join(page.split())
+    assert "1 group" in (groups := show(admin, ids["sales"], by="group")) and "2 people" in groups
+    form = re.search(r'<form id="chosen".*?</form>', page, re.DOTALL)
+    assert form
+    chosen = [*re.findall(r'name="(\w+)" value="([^"]+)"', form[0]), ("people", "mia"), ("people", "rita")]
+    path = re.search(r'action="([^"]+)"', form[0])
+    assert path
+    answer = unescape(admin.get(path[1], query_params=chosen).content.decode())
+    assert "<td>mia</td>" in answer and "<td>rita</td>" in answer and "manage_grants" in answer
 
 
 def test_what_one_person_owns_on_the_way_up_is_one_row(admin: Client, ids: Ids) -> None:
