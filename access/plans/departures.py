@@ -32,6 +32,7 @@ from metalake.lineage import Located
 from metalake.models import Securable
 
 SHOWN = 10
+GONE = "Objects of theirs that no longer exist, or that you do not see, are left."
 MANAGING = {"user": operations.MANAGE_USERS, "group": operations.MANAGE_GROUPS}
 
 
@@ -139,12 +140,15 @@ class _Back:
         handed = self._handed()
         locked = Securable.objects.filter(pk__in=handed).order_by("pk").select_for_update(of=("self",))
         rows = {row.pk: row for row in locked.only(*STANDS)}
+        seen = {id: on for id, on in by_ids(rows).items() if policy.sees(self.actor, on)}
         stay = {id: row for id, row in rows.items() if (row.owner_user_id, row.owner_group_id) == handed[id]}
-        mine = [on for on in by_ids(stay).values() if policy.permits(self.actor, operations.own(on.kind), on)]
+        still = [on for id, on in seen.items() if id in stay]
+        mine = [on for on in still if policy.permits(self.actor, operations.own(on.kind), on)]
         allowed = [on for on in mine if self._may_pass(on)]
-        self._leave(len(handed) - len(rows), "no longer exist")
-        self._leave(len(rows) - len(stay), "have another owner by now")
-        self._leave(len(stay) - len(mine), "stay with their owner: you may not set it")
+        if len(seen) < len(handed):
+            self.left.append(GONE)
+        self._leave(len(seen) - len(still), "have another owner by now")
+        self._leave(len(still) - len(mine), "stay with their owner: you may not set it")
         self._leave(len(mine) - len(allowed), "may not change their owner now")
         given = [stay[on.id] for on in allowed]
         of_these = Securable.objects.filter(pk__in=[row.pk for row in given])
@@ -220,7 +224,9 @@ class _UserBack(_Back):
         ids = self._before("user_groups", user.pk)
         rows = {row.pk: row for row in Group.objects.filter(metalake_id=self.top.id, pk__in=ids)}
         gone = Fact.objects.filter(topic="group", holder=self.top.id, about__in=ids - rows.keys()).exclude(name="")
-        self.left += [f"Group {name} was removed since." for name in sorted(set(gone.values_list("name", flat=True)))]
+        if policy.uses(self.actor, operations.MANAGE_GROUPS, self.top):
+            names = sorted(set(gone.values_list("name", flat=True)))
+            self.left += [f"Group {name} was removed since." for name in names]
         inside = set(GroupUser.objects.filter(user=user, group_id__in=rows).values_list("group_id", flat=True))
         fresh = [row for id, row in rows.items() if id not in inside and self._may_join(row, user)]
         GroupUser.objects.bulk_create(GroupUser(group_id=row.pk, user_id=user.pk) for row in fresh)
@@ -231,15 +237,17 @@ class _UserBack(_Back):
         held = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
         roles = {role.pk for role in self.roles} | set(self.actor.policy.roles_of(user.pk))
         owned = Securable.objects.filter(owner_group_id=row.pk)
+        is_known = row.pk in self.actor.groups or policy.permits(self.actor, operations.MANAGE_GROUPS, self.top)
+        stays = f"{f'Group {row.name}' if is_known else 'A group of theirs'} stays without them"
         try:
             if not policy.uses(self.actor, operations.ASSIGN_ROLES, self.top):
                 policy.require(self.actor, operations.MANAGE_GROUPS, self.top)
             require_change_of(self.actor, self.top, row, held)
         except Forbidden:
-            self.left.append(f"Group {row.name} stays without them: you may not put anybody in.")
+            self.left.append(f"{stays}: you may not put anybody in.")
             return False
         if owned.exists() and escapes_deny(self.actor, roles, owned):
-            self.left.append(f"Group {row.name} stays without them: a DENY that you may not lift would be shed.")
+            self.left.append(f"{stays}: a DENY that you may not lift would be shed.")
             return False
         return True
 

@@ -31,6 +31,7 @@ class Cell(NamedTuple):
 
     holding: Holding
     url: str
+    label: str = "Why?"
 
     @property
     def more_left(self) -> int:
@@ -61,7 +62,9 @@ def reach_of(actor: Actor, target: Located, *whom: Whom) -> dict[str, Any]:
 
 def _cell(on: Located, whom: Whom, holding: Holding) -> Cell:
     if whom.sort == "group":
-        return Cell(holding, f"{reverse('frontend:access', args=[on.id])}?{urlencode({'by': 'group', 'q': whom.name})}")
+        return Cell(
+            holding, f"{reverse('frontend:access', args=[on.id])}?{urlencode({'by': 'group', 'q': whom.name})}", "Ways"
+        )
     query = urlencode({"user": whom.name, "privilege": holding.asks.value})
     return Cell(holding, f"{reverse('frontend:why', args=[on.id])}?{query}")
 

@@ -54,6 +54,7 @@ TYPED = (
     "/objects/{schema}/revoke?role={text}&privilege={text}",
     "/metalakes/{metalake}/matrix?people={text}&objects={text}&privilege={text}&asOf={text}",
     "/metalakes/{metalake}/people?q={text}",
+    "/metalakes/{metalake}/people/compare?one={text}&other=group:{text}",
     "/metalakes/{metalake}/people?sort=groups&q={text}&after={text}",
     "/metalakes/{metalake}/people?sort=roles&q={text}",
     "/metalakes/{metalake}/people?sort={text}",

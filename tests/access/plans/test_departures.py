@@ -135,11 +135,24 @@ def test_each_part_takes_the_right_to_give_it(team: World) -> None:
     assert returned.left == (
         "User mia has no role again: you may not assign roles.",
         "Group crew stays without them: you may not put anybody in.",
-        "Of the objects that they owned, 1 stay with their owner: you may not set it.",
+        departures.GONE,  # nils does not see lake.A
     )
     assert team.mia.policy.roles_of(team.mia.id) == () and not team.mia.groups
     team.a.refresh_from_db()
     assert team.a.owner_user.username == "olga"
+
+
+def test_what_the_caller_does_not_see_has_no_name(team: World) -> None:
+    """As above with manage_users alone, and a reader of lake.A, who is told that it stays."""
+    team.give("nils", "manage_users@acme")
+    roles.unassign_roles(team.olga, "acme", "user", "nils", ["r2"])
+    people.set_group_users(team.olga, "acme", "crew", remove=["nils"])
+    id = remove(team, "user", "mia", "nils")
+    assert "A group of theirs stays without them: you may not put anybody in." in back(team, "user", id, "nils").left
+    owners.set_owner(team.olga, "acme", Kind.SCHEMA, "lake.A", "mia", "user")
+    team.give("nils", "use_catalog@lake", "use_schema@lake")
+    left = back(team, "user", remove(team, "user", "mia", "nils"), "nils").left
+    assert left == ("Of the objects that they owned, 1 stay with their owner: you may not set it.",)
 
 
 @pytest.mark.store
