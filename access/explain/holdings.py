@@ -65,7 +65,7 @@ class Holding:
         return self.is_owner, self.level, self.more
 
 
-def held(rights: Rights, kind: Kind, catalog_type: str | None) -> Holding:
+def holding_by(rights: Rights, kind: Kind, catalog_type: str | None) -> Holding:
     """What these rights give on an object of this kind."""
     able = usable(rights, kind, catalog_type)
     is_owner = bool(rights.owned) and policy.decide(operations.own(kind), rights, kind)
@@ -146,7 +146,7 @@ def _is_shown(actor: Actor, on: Located) -> bool:
 class _Table:
     def __init__(self, actor: Actor, state: State, people: list[Actor], places: list[Located]) -> None:
         self.actor, self.state, self.people, self.places = actor, state, people, places
-        self._known: dict[tuple[Rights, Kind, str | None], Holding] = {}
+        self._holdings: dict[tuple[Rights, Kind, str | None], Holding] = {}
         catalogs = {on.nodes[1].id for on in places if len(on.nodes) > 1}
         self.types = finder().catalog_types(catalogs) if catalogs else {}
 
@@ -156,7 +156,7 @@ class _Table:
         for on in self.places:
             while above and not on.lineage.startswith(f"{above[-1].on.lineage}/"):
                 above.pop()
-            row = Row(on, tuple(self._held(person, on) for person in self.people))
+            row = Row(on, tuple(self._holding(person, on) for person in self.people))
             if [each.may for each in row.holdings] == [self._inherited(person, on).may for person in self.people]:
                 continue
             is_news = len(self.people) == 1 or row.is_different or (bool(above) and above[-1].is_different)
@@ -169,13 +169,13 @@ class _Table:
         """What they would hold on the object without its own grants and owner; nothing on a metalake."""
         if on.kind is Kind.METALAKE:
             return Holding(False, None, (), Privilege.USE_CATALOG)
-        return self._held(person, on.above().below(Node(NOBODY, on.kind, on.name, None, None)))
+        return self._holding(person, on.above().below(Node(NOBODY, on.kind, on.name, None, None)))
 
-    def _held(self, person: Actor, on: Located) -> Holding:
+    def _holding(self, person: Actor, on: Located) -> Holding:
         key = policy.rights_on(person, on), on.kind, self._type(on)
-        if key not in self._known:
-            self._known[key] = held(*key)
-        return self._known[key]
+        if key not in self._holdings:
+            self._holdings[key] = holding_by(*key)
+        return self._holdings[key]
 
     def _type(self, on: Located) -> str | None:
         return self.types.get(on.nodes[1].id) if len(on.nodes) > 1 else None
@@ -183,15 +183,15 @@ class _Table:
     def named(self, rows: Sequence[Row]) -> Iterable[Row]:
         """The rows with what each holding comes through; two statements for all names."""
         ways = [
-            [self._roles_on(person, row.on, held) for person, held in zip(self.people, row.holdings, strict=True)]
+            [self._roles_on(person, row.on, holding) for person, holding in zip(self.people, row.holdings, strict=True)]
             for row in rows
         ]
         roles = self.state.roles({role for some in ways for each in some for role, _ in each}) if rows else {}
         groups = self.state.groups({id for person in self.people for id in person.groups}) if rows else {}
         for row, of_row in zip(rows, ways, strict=True):
             named = [
-                replace(held, through=(*_owning(person, row.on, groups), *_through(person, found, roles, groups)))
-                for person, held, found in zip(self.people, row.holdings, of_row, strict=True)
+                replace(holding, through=(*_owning(person, row.on, groups), *_through(person, bearing, roles, groups)))
+                for person, holding, bearing in zip(self.people, row.holdings, of_row, strict=True)
             ]
             yield row._replace(holdings=tuple(named))
 
@@ -200,14 +200,14 @@ class _Table:
         ids = [node.id for node in on.nodes]
         able = sum(privilege.bit for privilege in holding.usable)
         allowing = set(person.allowing_roles)
-        found = []
+        bearing = []
         for role in person.roles:
             mask = person.policy.mask((role,), ids, person.now)
             if role in allowing and mask & ALLOWS & able:
-                found.append((role, False))
+                bearing.append((role, False))
             if mask >> DENY_SHIFT:
-                found.append((role, True))
-        return found
+                bearing.append((role, True))
+        return bearing
 
 
 def _owning(person: Actor, on: Located, groups: dict[int, str]) -> Iterable[Through]:
@@ -218,9 +218,9 @@ def _owning(person: Actor, on: Located, groups: dict[int, str]) -> Iterable[Thro
 
 
 def _through(
-    person: Actor, found: Sequence[tuple[int, bool]], roles: dict[int, str], groups: dict[int, str]
+    person: Actor, bearing: Sequence[tuple[int, bool]], roles: dict[int, str], groups: dict[int, str]
 ) -> Iterable[Through]:
     direct, of_groups = person.policy.user_roles.get(person.id, ()), person.policy.group_roles
-    for role, is_deny in found:
+    for role, is_deny in bearing:
         names = sorted(groups.get(id, "") for id in person.groups if role in of_groups.get(id, ()))
         yield Through(roles.get(role, ""), tuple(names), role in direct, is_deny)

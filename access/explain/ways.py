@@ -20,7 +20,7 @@ import orjson
 
 from access.explain import reach
 from access.explain.grants_on import Granted, Sorted, bearing_on, granted_on
-from access.explain.holdings import Holding, held
+from access.explain.holdings import Holding, holding_by
 from access.explain.permissions import Place, Redactor, is_reader, open_on, subject
 from access.explain.queries import Whom
 from access.explain.verdicts import EFFECTIVE, Evaluator, Judgement, Missing, Verdict
@@ -126,7 +126,7 @@ class Rows:
 
     def _holding(self, rights: Rights) -> Holding:
         if rights not in self._holdings:
-            self._holdings[rights] = held(rights, self.sight.target.kind, self.catalog_type)
+            self._holdings[rights] = holding_by(rights, self.sight.target.kind, self.catalog_type)
         return self._holdings[rights]
 
     @cached_property

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from access.explain.profiles import Owned, owned_by
 from access.plans.plan import GOOD_FOR
 from authz import operations, policy
 from authz.actor import NOBODY, Actor
+from authz.locks import Lock
 from authz.models import AuditEntry, Fact, Group, Member, Role, User
-from authz.objects import by_ids
+from authz.objects import by_ids, find_metalake
 from authz.services import directory, owners, people, snapshot_changes
 from authz.services.change import change, enter, event, publish_events
 from authz.services.owners import Owner
@@ -90,13 +92,13 @@ def bring_back(actor: Actor, metalake: str, sort: str, id: int) -> Return:
     giving it takes, and is left as it is if it has changed since; `left` says so. Raises NotFound, Forbidden, Conflict
     if it is too long ago, AlreadyExists if they were added again.
     """
-    return change(actor, metalake, _bring_back, sort, id, kind=sort)
+    on = partial(_ids_of, actor, metalake, sort, id)
+    return change(actor, metalake, _bring_back, sort, id, kind=sort, on=on, lock=Lock.CHANGES)
 
 
 def _bring_back(actor: Actor, top: Located, sort: str, id: int) -> Return:
     policy.require(actor, MANAGING[sort], top)
-    removals = AuditEntry.objects.filter(object_id=id, kind=sort, event=f"{sort}.removed", metalake_id=top.id)
-    entry = removals.filter(actor=actor.name).order_by("-pk").first()
+    entry = _removal(actor, top, sort, id)
     if entry is None:
         raise NotFound(f"{actor.name} has removed no such {sort} from {top.name}.", kind=sort)
     if entry.at + GOOD_FOR <= timezone.now():
@@ -104,9 +106,45 @@ def _bring_back(actor: Actor, top: Located, sort: str, id: int) -> Return:
     return (_UserBack if sort == "user" else _GroupBack)(actor, top, entry).run()
 
 
+def _removal(actor: Actor, top: Located, sort: str, id: int) -> AuditEntry | None:
+    """The caller's last removal of this user or group."""
+    removals = AuditEntry.objects.filter(object_id=id, kind=sort, event=f"{sort}.removed", metalake_id=top.id)
+    return removals.filter(actor=actor.name).order_by("-pk").first()
+
+
+def _ids_of(actor: Actor, metalake: str, sort: str, id: int) -> Collection[int]:
+    """The ids of the objects that pass back, to lock them."""
+    top = find_metalake(metalake)
+    entry = top and _removal(actor, top, sort, id)
+    return _handed(entry) if entry else ()
+
+
+def _handed(entry: AuditEntry) -> dict[int, Party]:
+    """The objects that a removal handed over, by id, with the owner that it gave them.
+
+    Their facts come right before the one that the holder is gone, so this reads the history from there backwards.
+    """
+    count = entry.details.get("objects_handed_over", 0)
+    gone = _gone(entry) if count else None
+    facts = _facts(entry, "object").filter(id__lt=gone.id).order_by("-id")[:count] if gone else Fact.objects.none()
+    states: list[tuple[int, Any]] = list(facts.values_list("about", "state"))
+    return {about: (state["owner_user"], state["owner_group"]) for about, state in states}
+
+
+def _facts(entry: AuditEntry, topic: str) -> QuerySet[Fact]:
+    """The facts of one topic that the removal appended."""
+    return Fact.objects.filter(metalake_id=entry.metalake_id or 0, topic=topic, at=entry.at, event=entry.event)
+
+
+def _gone(entry: AuditEntry) -> Fact | None:
+    """The fact that the user or group is gone."""
+    facts = _facts(entry, "members" if entry.kind == "user" else "group")
+    return facts.filter(about=entry.object_id).order_by("-id").first()
+
+
 @dataclass
 class _Back:
-    """The undo of one removal; `links_roles` are all roles that come to whoever is brought back."""
+    """The undo of one removal; `roles` are those that are assigned again."""
 
     actor: Actor
     top: Located
@@ -137,9 +175,8 @@ class _Back:
 
     def _objects(self, party: Party, roles: Collection[int]) -> list[Securable]:
         """The objects that passed on with the removal, given to this owner again where that is allowed."""
-        handed = self._handed()
-        locked = Securable.objects.filter(pk__in=handed).order_by("pk").select_for_update(of=("self",))
-        rows = {row.pk: row for row in locked.only(*STANDS)}
+        handed = _handed(self.entry)
+        rows = {row.pk: row for row in Securable.objects.filter(pk__in=handed).only(*STANDS)}
         seen = {id: on for id, on in by_ids(rows).items() if policy.sees(self.actor, on)}
         stay = {id: row for id, row in rows.items() if (row.owner_user_id, row.owner_group_id) == handed[id]}
         still = [on for id, on in seen.items() if id in stay]
@@ -159,24 +196,6 @@ class _Back:
         for row in given:
             row.owner_user_id, row.owner_group_id = party
         return given
-
-    def _handed(self) -> dict[int, Party]:
-        """The objects that the removal handed over, by id, with the owner that it gave them.
-
-        Their facts come right before the one that the holder is gone, so this reads the history from there backwards.
-        """
-        count = self.entry.details.get("objects_handed_over", 0)
-        facts = self._facts("object").filter(id__lt=self._gone().id).order_by("-id")[:count]
-        states: list[tuple[int, Any]] = list(facts.values_list("about", "state"))
-        return {about: (state["owner_user"], state["owner_group"]) for about, state in states}
-
-    def _facts(self, topic: str) -> Any:
-        """The facts of one topic that the removal appended."""
-        return Fact.objects.filter(metalake_id=self.top.id, topic=topic, at=self.entry.at, event=self.entry.event)
-
-    def _gone(self) -> Fact:
-        topic = "members" if self.entry.kind == "user" else "group"
-        return self._facts(topic).filter(about=self.entry.object_id).latest("id")
 
     def _may_pass(self, on: Located) -> bool:
         try:
@@ -208,9 +227,9 @@ class _UserBack(_Back):
         before = self.entry.details
         enabled = before.get("enabled", True)
         people.add_member(self.actor, self.top, user.username, before.get("external_id"), enabled)
-        held = set(UserRole.objects.filter(user=user).values_list("group_id", flat=True))
+        present = set(UserRole.objects.filter(user=user).values_list("group_id", flat=True))
         rows = self._roles(self._before("user_roles", user.pk), f"User {user.username}")
-        self.roles = [row for row in rows if row.group_id not in held]
+        self.roles = [row for row in rows if row.group_id not in present]
         user.groups.add(*(row.group_id for row in self.roles))
         joined = self._groups(user)
         of_groups = GroupRole.objects.filter(group__users=user).values_list("role_id", flat=True)
@@ -234,7 +253,7 @@ class _UserBack(_Back):
 
     def _may_join(self, row: Group, user: User) -> bool:
         """Whether the caller may put the user into the group, by the rules of people.set_group_users."""
-        held = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
+        has = list(GroupRole.objects.filter(group_id=row.pk).values_list("role_id", flat=True))
         roles = {role.pk for role in self.roles} | set(self.actor.policy.roles_of(user.pk))
         owned = Securable.objects.filter(owner_group_id=row.pk)
         is_known = row.pk in self.actor.groups or policy.permits(self.actor, operations.MANAGE_GROUPS, self.top)
@@ -242,7 +261,7 @@ class _UserBack(_Back):
         try:
             if not policy.uses(self.actor, operations.ASSIGN_ROLES, self.top):
                 policy.require(self.actor, operations.MANAGE_GROUPS, self.top)
-            require_change_of(self.actor, self.top, row, held)
+            require_change_of(self.actor, self.top, row, has)
         except Forbidden:
             self.left.append(f"{stays}: you may not put anybody in.")
             return False
@@ -258,7 +277,9 @@ class _GroupBack(_Back):
         if Group.objects.filter(metalake_id=self.top.id, name=name).exists():
             raise AlreadyExists(f"There is another group {name} since.", kind="group")
         group = people.insert_group(self.actor, self.top, name, self.entry.details.get("external_id")).row
-        were = set(self._facts("user_groups").filter(id__gt=self._gone().id).values_list("holder", flat=True))
+        gone = _gone(self.entry)
+        left = _facts(self.entry, "user_groups").filter(id__gt=gone.id if gone else 0)
+        were = set(left.values_list("holder", flat=True))
         users = list(Member.objects.filter(metalake_id=self.top.id, user_id__in=were).values_list("user_id", flat=True))
         if len(users) < len(were):
             self.left.append(f"{len(were) - len(users):,} of its people are not in {self.top.name} any more.")

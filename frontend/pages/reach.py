@@ -55,7 +55,7 @@ def reach_of(actor: Actor, target: Located, *whom: Whom) -> dict[str, Any]:
     table = holdings(actor, target.name, whom)
 
     def cells(row: Row) -> list[Cell]:
-        return [_cell(row.on, one, held) for one, held in zip(whom, row.holdings, strict=True)]
+        return [_cell(row.on, one, holding) for one, holding in zip(whom, row.holdings, strict=True)]
 
     return {"whom": whom, "rows": [(row, cells(row)) for row in table.rows], "is_cut": table.is_cut}
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from access.explain import holdings as module
-from access.explain.holdings import Holdings, Through, held, holdings
+from access.explain.holdings import Holdings, Through, holding_by, holdings
 from access.explain.queries import Whom
 from access.explain.reach import type_of
 from access.history.current import Now
@@ -52,7 +52,7 @@ def test_each_line_holds_for_what_is_below_it_up_to_the_next() -> None:
                     near = next((each for each in above if each.lineage in rows), None)
                     shown = rows[near.lineage] if near and near.kind is Kind.SCHEMA else None
                     if shown or near is None:
-                        real = held(policy.rights_on(person, on), on.kind, type_of(on))
+                        real = holding_by(policy.rights_on(person, on), on.kind, type_of(on))
                         assert real.may == (shown.may if shown else (False, None, ())), (on, near)
                         checked += 1
     assert checked > share(40)
