@@ -39,7 +39,7 @@ def lines(table: Holdings, place: int = 0) -> dict[str, str]:
 @pytest.mark.timeout(600)
 def test_each_line_holds_for_what_is_below_it_up_to_the_next() -> None:
     checked = 0
-    for stored, place, world in stored_worlds(share(40), every=4):
+    for stored, place, world in stored_worlds(share(20), every=4):
         everything = lines_of(stored, place, world)
         for user in world.users:
             person = stored.actor(place, user)
@@ -55,7 +55,7 @@ def test_each_line_holds_for_what_is_below_it_up_to_the_next() -> None:
                         real = holding_by(policy.rights_on(person, on), on.kind, type_of(on))
                         assert real.may == (shown.may if shown else (False, None, ())), (on, near)
                         checked += 1
-    assert checked > share(40)
+    assert checked > share(20)
 
 
 def test_levels_and_what_is_beyond_them(world: World) -> None:
