@@ -47,6 +47,7 @@ class Proposal:
     lists_changes: bool = False  # shows each grant that changes, not only who gains and loses
     needs: str = ""
     nothing: str = "It is so already: nothing changes."
+    undo: tuple[str, str] = ("", "")  # of what `make` does: the path and the token of the button in the toast
 
 
 Reader = Callable[[HttpRequest, Actor, Located, Asked], Proposal]
@@ -131,7 +132,9 @@ def _make(request: HttpRequest, actor: Actor, target: Located, proposal: Proposa
     """Make the change; False for a plan that was not shown yet. Raises Moved if it differs now."""
     if proposal.make is not None:
         more = proposal.make()
-        toasts.add(request, f"{proposal.done} {more}" if isinstance(more, str) else proposal.done)
+        path, token = proposal.undo
+        says = f"{proposal.done} {more}" if isinstance(more, str) else proposal.done
+        toasts.add(request, says, undo_path=path, undo_token=token)
         return True
     if not asked.get("token"):
         return False

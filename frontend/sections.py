@@ -44,7 +44,19 @@ class Link:
 
 
 PEOPLE = frozenset(
-    {"people", "change-people", "add-user", "user", "invite", "add-group", "group", "add-role", "role", "edit-role"}
+    {
+        "people",
+        "change-people",
+        "compare-people",
+        "add-user",
+        "user",
+        "invite",
+        "add-group",
+        "group",
+        "add-role",
+        "role",
+    }
+    | {"edit-role"}
 )
 ACCESS = frozenset(
     {"matrix", "matrix-changes", "reviewed", "undo", "plan", "download-grants", "access-findings", "mend", "request"}

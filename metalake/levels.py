@@ -5,6 +5,7 @@ Source: docs/authorization.md, "Levels".
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 
 from metalake.kinds import KINDS, LEAVES, Kind, LeafRights, family, grantable_on
@@ -49,6 +50,17 @@ def telling_privilege(level: Level, kind: Kind) -> Privilege:
     return min(some or rights.load, key=list(Privilege).index)
 
 
+def highest(usable: Collection[Privilege], kind: Kind, catalog_type: str | None = None) -> Level | None:
+    """The highest level of which all privileges are among these, on an object of this kind; None for not even one."""
+    complete = [level for level in Level if set(privileges_of(level, kind, catalog_type)) <= set(usable)]
+    return complete[-1] if complete and privileges_of(complete[-1], kind, catalog_type) else None
+
+
+def signs_of(level: Level) -> frozenset[Privilege]:
+    """The privileges any of which is enough to read, to change or to grant, which is what the levels are for."""
+    return _SIGNS[level]
+
+
 def _members() -> dict[Level, frozenset[Privilege]]:
     leaves = [rights for kind in LEAVES if (rights := KINDS[kind].rights)]
     reading = {Privilege.USE_CATALOG, Privilege.USE_SCHEMA}.union(*map(_reading, leaves))
@@ -67,3 +79,10 @@ def _reading(rights: LeafRights) -> set[Privilege]:
 
 
 _MEMBERS = _members()
+_SIGNS = {
+    Level.READER: frozenset(
+        privilege for leaf in LEAVES if (rights := KINDS[leaf].rights) for privilege in rights.load
+    ),
+    Level.WRITER: _MEMBERS[Level.WRITER] - _MEMBERS[Level.READER],
+    Level.MANAGER: _MEMBERS[Level.MANAGER] - _MEMBERS[Level.WRITER],
+}

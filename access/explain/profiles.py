@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
 
 from access.explain.regions import seen_by
 from authz import operations, policy
 from authz.actor import Actor
-from authz.models import Group, Member, Role
+from authz.models import Group, Member, Role, Token, Use, UseCaller, UseObject, User
 from authz.objects import by_ids
 from authz.services import invitations, people, roles
 from authz.services.change import enter
 from authz.services.directory import EVERY, PAGE, Listing, Narrowed, bounded, narrowed, page_of
 from authz.services.people import Person
 from authz.services.roles import RoleRecord
+from authz.usage_counter import HOUR
 from metalake.errors import NotFound
 from metalake.full_names import dotted
 from metalake.kinds import Kind
@@ -32,6 +35,7 @@ M = TypeVar("M", bound=Model)
 
 LARGEST_ID = 2**63 - 1
 MOST_OWNED = 500  # objects examined
+USE_SHOWN = timedelta(days=30)
 
 
 class Known(NamedTuple):
@@ -55,9 +59,21 @@ class Owned(NamedTuple):
         return dotted(self.on.full_name)
 
 
+class Account(NamedTuple):
+    """When somebody last signed in with a browser, and last asked something here within USE_SHOWN, and how many
+    tokens of theirs are valid in the metalake; a token's own last use is not recorded."""
+
+    last_sign_in: datetime | None
+    last_request: datetime | None
+    tokens: int
+
+
 @dataclass(frozen=True)
 class UserPage:
-    """A user with their groups and roles; `is_waiting`: they set no password yet, and the actor may make a link."""
+    """A user with their groups and roles; `is_waiting`: they set no password yet, and the actor may make a link.
+
+    `account` is for themselves and those who manage users.
+    """
 
     person: Person
     groups: Listing[Known]
@@ -65,6 +81,7 @@ class UserPage:
     owned: list[Owned]
     owns_more: bool
     is_waiting: bool
+    account: Account | None
 
 
 @dataclass(frozen=True)
@@ -97,8 +114,27 @@ def user_page(
     may_invite = all(policy.permits(actor, each, top) for each in (operations.MANAGE_USERS, operations.ASSIGN_ROLES))
     is_waiting = may_invite and invitations.is_waiting(top.id, person.name)
     listed = page_of(theirs, "name", groups).of(lambda row: Known(row.pk, row.name, sort="group"))
-    owned = list(islice(_owned(actor, top, user_id, dict(theirs.values_list("pk", "name"))), PAGE + 1))
-    return UserPage(person, listed, _roles(actor, top, person, of_roles), owned[:PAGE], len(owned) > PAGE, is_waiting)
+    owned = list(islice(owned_by(actor, top, user_id, dict(theirs.values_list("pk", "name"))), PAGE + 1))
+    is_for_them = person.name == actor.name or policy.permits(actor, operations.MANAGE_USERS, top)
+    account = _account(top, user_id) if is_for_them else None
+    some = _roles(actor, top, person, of_roles)
+    return UserPage(person, listed, some, owned[:PAGE], len(owned) > PAGE, is_waiting, account)
+
+
+def _account(top: Located, user_id: int) -> Account:
+    now = timezone.now()
+    began = (now - USE_SHOWN).timestamp() // HOUR
+    here = UseObject.objects.filter(metalake_id=top.id).values("id")
+    callers = UseCaller.objects.filter(user_id=user_id).values("id")
+    used = Use.objects.filter(caller__in=callers, hour__gte=began, about__in=here).order_by("-hour", "-last")
+    last = used.values_list("hour", "last").first()
+    good = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
+    good &= Q(within__isnull=True) | Q(within_id=top.id)
+    return Account(
+        User.objects.filter(pk=user_id).values_list("last_login", flat=True).first(),
+        last and datetime.fromtimestamp(last[0] * HOUR + last[1], UTC),
+        Token.objects.filter(good, user_id=user_id, revoked_at__isnull=True).count(),
+    )
 
 
 def group_page(
@@ -158,10 +194,11 @@ def _roles(actor: Actor, top: Located, person: Person, asked: Narrowed) -> Listi
     return some.of(lambda row: Known(row.pk, row.name, row.pk in linked, "role"))
 
 
-def _owned(actor: Actor, top: Located, user_id: int, groups: dict[int, str]) -> Iterator[Owned]:
+def owned_by(actor: Actor, top: Located, user_id: int, groups: dict[int, str]) -> Iterator[Owned]:
     """What a user owns, directly or by these groups, of all that the actor may load, in the order of the tree.
 
-    Only visible objects are searched, so nothing reveals how many others there are.
+    `user_id` is NOBODY for what the groups own alone. Only visible objects are searched, so nothing reveals how many
+    others there are.
     """
     seen = seen_by(actor, top)
     above = {node.id for head in seen.heads for node in head.nodes}

@@ -68,7 +68,7 @@ def seen_by(actor: Actor, top: Located) -> Seen:
     whole = frozenset((Kind.CATALOG, *IN_CATALOGS))
     if _kinds_below(actor, top, denied) == whole:
         return Seen([top], [Region(top, whole)])
-    heads, is_cut = _heads(actor, top, granted)
+    heads, is_cut = heads_of(actor, top, granted)
     if is_cut and denied:
         return Seen([top, *heads], [], True)  # the rest may have a DENY
     regions = _regions(actor, [top, *heads], {id for id, mask in granted.items() if mask & ~ALLOWS})
@@ -76,7 +76,7 @@ def seen_by(actor: Actor, top: Located) -> Seen:
     return Seen([top, *heads], few, is_cut or len(few) < len(regions))
 
 
-def _heads(actor: Actor, top: Located, granted: Mapping[int, int]) -> tuple[list[Located], bool]:
+def heads_of(actor: Actor, top: Located, granted: Mapping[int, int]) -> tuple[list[Located], bool]:
     """The objects below the metalake that carry a grant to the actor or are theirs, parents first; whether that is
     only some of them.
     """

@@ -8,24 +8,28 @@ many there are; the evaluator decides what each gives (access.explain.verdicts),
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 import orjson
 
 from access.explain import reach
 from access.explain.grants_on import Granted, Sorted, bearing_on, granted_on
+from access.explain.holdings import Holding, holding_by
 from access.explain.permissions import Place, Redactor, is_reader, open_on, subject
 from access.explain.queries import Whom
 from access.explain.verdicts import EFFECTIVE, Evaluator, Judgement, Missing, Verdict
 from access.history.current import GrantRow
 from authz.actor import Actor
+from authz.policy import Rights
 from authz.snapshot import Snapshot
 from metalake.errors import Invalid
+from metalake.levels import Level, signs_of
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 
@@ -39,7 +43,8 @@ class Narrowed(NamedTuple):
     """Which ways are wanted. `by` is what is listed: the ways of each "user", of each "group" or of each "role".
 
     `show`: only what is "effective", granted on the object itself ("direct") or above it ("inherited"). `whom` is a
-    user, group or role on the way, by name; `q` a text in the name of one, in any case.
+    user, group or role on the way, by name; `q` a text in the name of one, in any case. `level`: only of those who can
+    read, change or grant here, by any privilege for that (metalake.levels.signs_of); of groups and roles, who hold one.
     """
 
     by: str = "user"
@@ -48,6 +53,7 @@ class Narrowed(NamedTuple):
     whom: Whom | None = None
     effect: Effect | None = None
     q: str = ""
+    level: Level | None = None
 
 
 class Row(NamedTuple):
@@ -82,7 +88,7 @@ class Rows:
     @cached_property
     def granted(self) -> Sorted:
         target = self.sight.target
-        return granted_on(target, self.policy, bearing_on(target, reach.type_of(target)), self.now)
+        return granted_on(target, self.policy, bearing_on(target, self.catalog_type), self.now)
 
     @cached_property
     def role_names(self) -> dict[int, str]:
@@ -103,7 +109,37 @@ class Rows:
     @cached_property
     def listed(self) -> list[Actor]:
         """The users, groups or roles that the ways are listed by, by name, if one of their ways may be wanted."""
-        return [who for who in self._all_listed() if self._may_match(who)]
+        return [who for who in self._all_listed() if self._may_match(who) and self._is_able(who)]
+
+    def _is_able(self, who: Actor) -> bool:
+        """Whether they can do what the level is for."""
+        if self.narrowed.level is None:
+            return True
+        rights, signs = self._evaluator.rights(who), signs_of(self.narrowed.level)
+        if self.narrowed.by == "user":
+            return not signs.isdisjoint(self._holding(rights).usable)
+        return bool(rights.owned) or any(map(rights.holds, signs))
+
+    def holding(self, who: Actor) -> Holding:
+        """What they may use on the object."""
+        return self._holding(self._evaluator.rights(who))
+
+    def _holding(self, rights: Rights) -> Holding:
+        if rights not in self._holdings:
+            self._holdings[rights] = holding_by(rights, self.sight.target.kind, self.catalog_type)
+        return self._holdings[rights]
+
+    @cached_property
+    def _holdings(self) -> dict[Rights, Holding]:
+        return {}
+
+    @cached_property
+    def catalog_type(self) -> str | None:
+        return reach.type_of(self.sight.target)
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self.sight, self.granted, self.role_names, alone=self.narrowed.by != "user")
 
     def _all_listed(self) -> list[Actor]:
         if self.narrowed.by == "user":
@@ -147,16 +183,31 @@ class Rows:
 
     def judged(self, after: Key | None) -> Iterator[EvaluatedPath]:
         """The matching rows after `after`."""
-        judge = Evaluator(self.sight, self.granted, self.role_names, alone=self.narrowed.by != "user")
-        for row in self._every(after):
-            if (after is not None and row.key <= after) or not self._is_wanted(row):
-                continue
+        return self._judged(row for row in self._every(after) if after is None or row.key > after)
+
+    def by_holder(self, after: str) -> Iterator[tuple[Actor, list[EvaluatedPath]]]:
+        """Whom the ways are listed by, by name, from the one after `after`, each with their matching rows."""
+        for who in self.listed:
+            if who.name > after and (rows := list(self._judged(sorted(self._of_holder(who), key=attrgetter("key"))))):
+                yield who, rows
+
+    def _judged(self, rows: Iterable[Row]) -> Iterator[EvaluatedPath]:
+        for row in filter(self._is_wanted, rows):
             if row.grant:
-                judgement = judge.of_grant(row.who, row.grant)
+                judgement = self._evaluator.of_grant(row.who, row.grant)
             else:
-                judgement = judge.of_owner(row.who, self.sight.lineage[row.depth])
+                judgement = self._evaluator.of_owner(row.who, self.sight.lineage[row.depth])
             if self.narrowed.show != "effective" or judgement == EFFECTIVE:
                 yield EvaluatedPath(row, judgement)
+
+    def _of_holder(self, who: Actor) -> Iterator[Row]:
+        if any(role in self.role_names for role in who.roles):
+            for (effect, privilege), by_role in self.granted.items():
+                section = DENIED if effect is Effect.DENY else ALLOWED
+                if self.narrowed.privilege in (None, privilege) and self.narrowed.effect in (None, effect):
+                    yield from self._of_one(section, privilege, by_role, who)
+        if self.narrowed.by != "role" and self.narrowed.effect is not Effect.DENY:
+            yield from self._owned_by(who)
 
     def _every(self, after: Key | None) -> Iterator[Row]:
         section = after[0] if after else DENIED
@@ -201,15 +252,15 @@ class Rows:
                 yield self.group_names.get(id, ""), id
 
     def _by_owning(self) -> list[Row]:
+        return sorted((row for who in self.listed for row in self._owned_by(who)), key=attrgetter("key"))
+
+    def _owned_by(self, who: Actor) -> Iterator[Row]:
         last = len(self.sight.lineage) - 1
-        rows = []
-        for who in self.listed:
-            for depth, node in enumerate(self.sight.target.nodes):
-                if who.owns(node):
-                    group = node.owner_group_id
-                    name = "" if group is None else self.group_names.get(group, "")
-                    rows.append(Row((OWNED, "", who.name, name, "", last - depth), who, group, None, depth))
-        return sorted(rows, key=lambda row: row.key)
+        for depth, node in enumerate(self.sight.target.nodes):
+            if who.owns(node):
+                group = node.owner_group_id
+                name = "" if group is None else self.group_names.get(group, "")
+                yield Row((OWNED, "", who.name, name, "", last - depth), who, group, None, depth)
 
     def _is_wanted(self, row: Row) -> bool:
         narrowed, is_direct = self.narrowed, row.depth == len(self.sight.lineage) - 1
@@ -317,6 +368,78 @@ def ways_in(
         at_least=len(first) > MOST_COUNTED,
         is_complete=rows.own is None,
     )
+
+
+class Holder(NamedTuple):
+    """A user, group or role with the first of their `way_count` ways; `holding` is what these come to, None for a role.
+
+    `member_count`: the enabled members in the group or with the role; None if the asker sees only their own.
+    """
+
+    whom: Named
+    holding: Holding | None
+    ways: list[AccessPath]
+    way_count: int
+    member_count: int | None
+
+
+@dataclass(frozen=True)
+class HoldersPage:
+    """Some of those who have ways to an object, by name; `next` is the name that the next page comes after.
+
+    `total`, `at_least` and `is_complete` as of a page of ways.
+    """
+
+    target: Located
+    holders: list[Holder]
+    next: str
+    total: int
+    at_least: bool
+    is_complete: bool
+
+
+def holders_in(
+    actor: Actor,
+    metalake: str,
+    on: Place | Located,
+    as_of: datetime | None = None,
+    *,
+    narrowed: Narrowed = ALL,
+    after: str = "",
+    limit: int = 25,
+    most_ways: int = 10,
+) -> HoldersPage:
+    """One page of the users, groups or roles that have ways to an object, each with their first ways.
+
+    Raises the errors of `ways_in`.
+    """
+    rows = _rows(actor, metalake, on, as_of, narrowed)
+    every = list(islice(rows.by_holder(""), MOST_COUNTED + 1))
+    some = list(islice(rows.by_holder(after), limit + 1)) if after else every[: limit + 1]
+    ways = iter(_ways(rows, [one for _, judged in some[:limit] for one in judged[:most_ways]]))
+    shown = [
+        Holder(
+            whom=_named(rows, who),
+            holding=None if narrowed.by == "role" else rows.holding(who),
+            ways=list(islice(ways, min(len(judged), most_ways))),
+            way_count=len(judged),
+            member_count=None if rows.own or narrowed.by == "user" else rows.member_counts[_named(rows, who).id],
+        )
+        for who, judged in some[:limit]
+    ]
+    return HoldersPage(
+        target=rows.sight.target,
+        holders=shown,
+        next=some[limit - 1][0].name if len(some) > limit else "",
+        total=min(len(every), MOST_COUNTED),
+        at_least=len(every) > MOST_COUNTED,
+        is_complete=rows.own is None,
+    )
+
+
+def _named(rows: Rows, who: Actor) -> Named:
+    ids = {"user": (who.id,), "group": who.groups, "role": who.roles}
+    return Named(ids[rows.narrowed.by][0], who.name)
 
 
 def every_way(

@@ -20,6 +20,7 @@ from authz.services import people, roles
 from authz.services.change import enter
 from authz.services.snapshot_changes import GroupRole, UserRole
 from metalake.errors import NotFound
+from metalake.lineage import Located
 
 M = TypeVar("M", bound=Model)
 R = TypeVar("R")
@@ -155,7 +156,10 @@ def require_users(actor: Actor, metalake: str, names: Sequence[str]) -> None:
     except NotFound as missing:
         users = people.listed_users(actor, top)
         known = set(users.filter(user__username__in=names).values_list("user__username", flat=True))
-        meant = in_another_case(users, "user__username", [name for name in names if name not in known])
+        strangers = [name for name in names if name not in known]
+        if len(strangers) == 1:
+            raise unknown(actor, top, "user", strangers[0]) from None
+        meant = in_another_case(users, "user__username", strangers)
         if not meant:
             raise
         raise NotFound(f"{missing.message} {did_you_mean(meant)}", kind=missing.kind) from None
@@ -173,7 +177,10 @@ def in_another_case(rows: QuerySet, field: str, names: Sequence[str]) -> dict[st
 
 def close_names(actor: Actor, metalake: str, sort: str, name: str) -> list[str]:
     """Up to three names like a user's, group's or role's ("user", "group", "role"), of those the caller may list."""
-    top = enter(actor, metalake)
+    return _close_names(actor, enter(actor, metalake), sort, name)
+
+
+def _close_names(actor: Actor, top: Located, sort: str, name: str) -> list[str]:
     rows, field = {
         "user": (people.listed_users(actor, top), "user__username"),
         "group": (people.listed_groups(actor, top), "name"),
@@ -182,6 +189,13 @@ def close_names(actor: Actor, metalake: str, sort: str, name: str) -> list[str]:
     names = rows.order_by(field).values_list(field, flat=True)[:MOST_COMPARED]
     folded = {each.casefold(): each for each in names}
     return [folded[each] for each in get_close_matches(name.casefold(), folded, 3)]
+
+
+def unknown(actor: Actor, top: Located, sort: str, name: str) -> NotFound:
+    """The error for a name that no "user" or "group" has, with names like it."""
+    close = _close_names(actor, top, sort, name)
+    says = f"{sort.capitalize()} {name} does not exist."
+    return NotFound(f"{says} {did_you_mean({each: each for each in close})}" if close else says, kind=sort)
 
 
 def did_you_mean(meant: Mapping[str, str]) -> str:

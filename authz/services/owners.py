@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, Q
 
 from authz import operations, policy
-from authz.actor import Actor
+from authz.actor import NOBODY, Actor
 from authz.callers.enumeration import misses_counted
 from authz.locks import Lock
 from authz.models import Group, Member
@@ -86,8 +86,7 @@ def _checked(actor: Actor, top: Located, target: Located, name: str, type_: str)
     if party_of(target.nodes[-1]) == to:
         return to
     require_handing(actor, target, to)
-    for check in _checks:
-        check(target)
+    check_handing(target)
     if target.kind is Kind.METALAKE:
         _require_able(target.id, Q(user__metalake_groups=group_id) if user_id is None else Q(user_id=user_id))
     return to
@@ -122,9 +121,10 @@ def _party(actor: Actor, top: Located, name: str, type_: str) -> tuple[int | Non
     return None, group.pk
 
 
-def require_owner(metalake_id: int) -> None:
-    """Raise Invalid unless the metalake's owner is an enabled member, or a group that has one."""
-    _require_able(metalake_id, Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id))
+def require_owner(metalake_id: int, without: int | None = None) -> None:
+    """Raise Invalid unless the metalake's owner is an enabled member, or a group that has one, `without` this user."""
+    owners = Q(user__owned=metalake_id) | Q(user__metalake_groups__owned=metalake_id)
+    _require_able(metalake_id, owners & ~Q(user_id=without or NOBODY))
 
 
 def _require_able(metalake_id: int, owners: Q) -> None:
@@ -137,6 +137,12 @@ def _require_able(metalake_id: int, owners: Q) -> None:
 
 _checks: list[Callable[[Located], None]] = []
 _after: list[Callable[[Sequence[int]], None]] = []
+
+
+def check_handing(target: Located) -> None:
+    """Raise if an object must not be handed to another owner whoever asks; its row is locked."""
+    for check in _checks:
+        check(target)
 
 
 def check_before_handing_with(check: Callable[[Located], None]) -> None:

@@ -115,6 +115,7 @@ def _remove_user(actor: Actor, top: Located, name: str) -> bool:
         return False
     user_id = member.user_id
     owns_metalake = _owns(top, user_id)
+    was = {"enabled": member.enabled, "external_id": member.external_id}
     # Wait for objects that the user is creating right now, so that they are handed over too.
     User.objects.select_for_update().get(pk=user_id)
     remaining = end_free_links(top, user_id, actor.moment)
@@ -124,9 +125,18 @@ def _remove_user(actor: Actor, top: Located, name: str) -> bool:
         require_owner(top.id)
     handed = hand_over(top, user_id=user_id)
     facts = [*handed, snapshot.member_change(top.id, user_id, False), *_links_of(user_id)]
-    details = {"objects_handed_over": len(handed), **remaining}
+    details = {"objects_handed_over": len(handed), **was, **remaining}
     publish_events(event(actor, top, "user.removed", "user", user_id, [name], facts, **details))
     return True
+
+
+def require_removable(top: Located, row: Member | Group) -> None:
+    """Raise Invalid if the metalake would be left without an owner who can act."""
+    if isinstance(row, Member):
+        if _owns(top, row.user_id):
+            require_owner(top.id, without=row.user_id)
+    elif row.pk == top.metalake.owner_group_id:
+        raise Invalid(f"Group {row.name} owns the metalake; hand it to another owner first.", kind="group")
 
 
 def _links_of(user_id: int) -> snapshot_changes.Changes:
@@ -193,10 +203,11 @@ def get_group(actor: Actor, metalake: str, name: str) -> Person:
 
 def add_group(actor: Actor, metalake: str, name: str, external_id: str | None = None) -> Person:
     check_name(name, "group")
-    return change(actor, metalake, _add_group, name, external_id, kind="group")
+    return change(actor, metalake, insert_group, name, external_id, kind="group")
 
 
-def _add_group(actor: Actor, top: Located, name: str, external_id: str | None) -> Person:
+def insert_group(actor: Actor, top: Located, name: str, external_id: str | None) -> Person:
+    """What add_group does with a checked name, in the transaction of a change of rights."""
     policy.require(actor, operations.MANAGE_GROUPS, top)
     if Group.objects.filter(metalake_id=top.id, name=name).exists():
         raise AlreadyExists(f"Group {name} already exists.", kind="group")
@@ -215,8 +226,7 @@ def _remove_group(actor: Actor, top: Located, name: str) -> bool:
     row = Group.objects.filter(metalake_id=top.id, name=name).first()
     if row is None:
         return False
-    if row.pk == top.metalake.owner_group_id:
-        raise Invalid(f"Group {name} owns the metalake; hand it to another owner first.", kind="group")
+    require_removable(top, row)
     group_id = row.pk
     require_lift_of_roles(actor, GroupRole.objects.filter(group_id=group_id).values_list("role_id", flat=True))
     users = set(GroupUser.objects.filter(group_id=group_id).values_list("user_id", flat=True))
@@ -229,8 +239,11 @@ def _remove_group(actor: Actor, top: Located, name: str) -> bool:
         *snapshot_changes.groups_of_users(users),
     ]
     publish_events(
-        event(actor, top, "group.removed", "group", group_id, [name], facts, objects_handed_over=len(handed))
-    )
+        event(
+            actor, top, "group.removed", "group", group_id, [name], facts,
+            objects_handed_over=len(handed), external_id=row.external_id,
+        )
+    )  # fmt: skip
     return True
 
 

@@ -15,7 +15,13 @@ from metalake.lineage import Located
 from metalake.privileges import Privilege
 
 BY = (("user", "Users"), ("group", "Groups"), ("role", "Roles"))
-SHOW = (("", "All"), ("effective", "Effective"), ("direct", "Direct"), ("inherited", "Inherited"))
+CAN = (("", "Everybody"), ("reader", "Can read"), ("writer", "Can change"), ("manager", "Can grant"))
+SHOW = (
+    ("", "every way"),
+    ("effective", "effective ways"),
+    ("direct", "granted here"),
+    ("inherited", "granted above"),
+)
 LONGEST_TEXT = 1000
 
 
@@ -23,7 +29,8 @@ class AccessForm(forms.Form):
     """Always bound: missing query parameters do not filter."""
 
     by = forms.ChoiceField(choices=BY, widget=forms.RadioSelect, label="By", initial="user")
-    show = forms.ChoiceField(choices=SHOW, widget=forms.RadioSelect, label="Show", required=False)
+    can = forms.ChoiceField(choices=CAN, widget=forms.RadioSelect, label="Who", required=False)
+    show = forms.ChoiceField(choices=SHOW, label="Show", required=False)
     q = forms.CharField(label="Names with", required=False, strip=False, max_length=LONGEST_TEXT)
     privilege = forms.ChoiceField(label="Privilege", required=False)
     asOf = AsOfField()  # as in the API
@@ -35,7 +42,7 @@ class AccessForm(forms.Form):
         choice: Any = self.fields["privilege"]
         bearing = bearing_on(target, reach.type_of(target))
         choice.choices = [("", "every privilege"), *((each.value, each.value) for each in bearing)]
-        for name in ("by", "show", "privilege"):
+        for name in ("by", "can", "show", "privilege"):
             self.fields[name].error_messages["invalid_choice"] = "%(value)s is none of the choices."
         self.fields["q"].widget = forms.TextInput(attrs={"type": "search", "placeholder": "user, group or role"})
 

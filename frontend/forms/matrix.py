@@ -31,11 +31,18 @@ FIRST_ASKED = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TAB
 AN_OBJECT = "is no object: write a path such as lake.travel:nyc, with the word view before a view's."
 
 
+class _Lines(forms.Textarea):
+    """A text area; a value that is sent several times is as many lines."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> str | None:
+        return "\n".join(data.getlist(name)) if name in data else None
+
+
 class LinesField(forms.CharField):
     """Lines of text, without empty lines and duplicates."""
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}), **given)
+        super().__init__(widget=_Lines(attrs={"rows": 4, "spellcheck": "false"}), **given)
 
     def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
         lines = (line.strip() for line in (super().to_python(value) or "").splitlines())

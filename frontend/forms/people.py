@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django import forms
+from django.http import QueryDict
 
+from access.explain.queries import Whom
 from frontend.forms.fields import DescribedForm, name_field
 from frontend.forms.properties import PropertiesField
 from metalake.errors import TooLarge
@@ -50,6 +52,30 @@ class GroupForm(DescribedForm):
         help_text="One a line, or divided by commas. They must be users of the metalake already.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
     )
+
+
+class WhomField(forms.CharField):
+    """A user by name, or a group as `group:sales`."""
+
+    def __init__(self, **given: Any) -> None:
+        attrs = {"list": "people-names", "autocomplete": "off", "spellcheck": "false"}
+        super().__init__(max_length=200, widget=forms.TextInput(attrs=attrs), **given)
+
+    def clean(self, value: Any) -> Whom:
+        text = super().clean(value)
+        sort, divider, name = text.partition(":")
+        return Whom(sort, name) if divider and sort in ("user", "group") else Whom("user", text)
+
+
+class CompareForm(DescribedForm):
+    """Two whose rights are compared, bound once one of them is named."""
+
+    one = WhomField(label="Who", help_text="A user, or a group as group:sales.")
+    other = WhomField(label="Compared with")
+
+    def __init__(self, query: QueryDict) -> None:
+        asked = {name: query[name] for name in ("one", "other") if query.get(name)}
+        super().__init__(asked if len(asked) == 2 else None, initial=asked)
 
 
 class RoleForm(DescribedForm):

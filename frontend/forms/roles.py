@@ -10,6 +10,7 @@ from typing import Any
 from django.forms import ValidationError
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from access.explain.grantable import GrantableObject, GrantablePrivilege, Named
 from access.explain.queries import Place
@@ -17,9 +18,9 @@ from access.plans.role_edits import Edit
 from authz.services.directory import did_you_mean
 from authz.services.grant_entries import Entries, Given, check_spans
 from authz.services.roles import RoleRecord
-from frontend.forms.granting import DIVIDES, picked, shortened
+from frontend.forms.granting import DIVIDES, shortened
 from frontend.forms.matrix import read_place
-from frontend.forms.point_in_time import MomentField
+from frontend.forms.point_in_time import MomentField, MomentInput
 from metalake.errors import Invalid
 from metalake.kinds import KINDS, Kind
 from metalake.privileges import Effect, Privilege
@@ -75,11 +76,21 @@ class Part:
 
     @property
     def moments(self) -> list[dict[str, Any]]:
-        """The fields From and Until, as a picker shows them."""
+        """The fields From and Until."""
         return [
-            {"name": name, "label": label, "picked": picked(self.spans.get(name)), "error": self.errors.get(name, "")}
+            {
+                "id": f"{name}-{self.number}",
+                "label": label,
+                "widget": self._picker(name),
+                "error": self.errors.get(name, ""),
+            }
             for name, label in (("starts", "From"), ("ends", "Until"))
         ]
+
+    def _picker(self, name: str) -> SafeString:
+        id = f"{name}-{self.number}"
+        attributes = {"id": id, "aria-describedby": f"{id}-error"}
+        return MomentInput().render(id, self.spans.get(name), attributes)
 
     def read(self, standing: Mapping[Place, Entries]) -> None:
         """Read the times and what is chosen, next to what the role has now (`standing`)."""

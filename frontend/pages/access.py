@@ -14,27 +14,30 @@ from django.views.decorators.http import require_safe
 from access.explain import reach, ways
 from access.explain.permissions import reads_access
 from access.explain.queries import Whom
-from access.explain.ways import AccessPath, Named, Narrowed
+from access.explain.ways import AccessPath, Holder, Named, Narrowed
 from authz import policy
 from authz.actor import Actor
 from authz.callers.enumeration import LISTING
 from authz.services.authority import may_give, may_lift
 from frontend import tabs
+from frontend.confusables import spelled
 from frontend.csv_files import download
 from frontend.deep_links import grant_page, removal_page, revoke_page
-from frontend.forms.access import AccessForm
+from frontend.forms.access import AccessForm, askable
+from frontend.forms.matrix import OFFERED
 from frontend.page_decorators import is_partial, signed_in
 from frontend.timeline import changes_url
 from metalake.errors import Invalid, NotFound
 from metalake.full_names import dotted
 from metalake.kinds import grantable_on
+from metalake.levels import Level
 from metalake.lineage import Located
 from metalake.privileges import Privilege
 from metalake.rest.exceptions import shape_of
 from metalake.wire import written
 
 NAME = "access"
-PAGE = 50
+PAGE, WAYS = 25, 10  # people, and the ways of each
 HEADER = (
     "user", "group", "role", "privilege", "effect", "on_type", "on", "direct", "owner", "verdict", "reason",
     "granted_by", "granted_at", "starts_at", "ends_at",
@@ -46,18 +49,37 @@ class Link(NamedTuple):
     label: str
 
 
+class Fold(NamedTuple):
+    """A user, group or role with the rows of their first ways, and links to their page, all their ways and their
+    removal."""
+
+    holder: Holder
+    rows: list[Row]
+    url: str
+    all_url: str
+    removals: list[Link]
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that the ways come through, each once."""
+        return sorted({row.way.group.name for row in self.rows if row.way.group})
+
+    @property
+    def is_direct(self) -> bool:
+        return any(row.way.group is None for row in self.rows)
+
+
 class Row(NamedTuple):
-    """A way, with links: to its owner, its object, its reason, its removal, and what fixes it."""
+    """A way, with links: to its object, its reason, its removal, and what fixes it."""
 
     way: AccessPath
-    user_url: str = ""
     group_url: str = ""
     role_url: str = ""
     edit_url: str = ""
     on_url: str = ""
     why_url: str = ""
     revoke_url: str = ""
-    removal_url: str = ""
+    removal: Link | None = None
     mending: tuple[Link, ...] = ()
     above: tuple[Any, ...] = ()  # the rows of what the same person owns above it
 
@@ -65,7 +87,7 @@ class Row(NamedTuple):
 @require_safe
 @signed_in
 def show_access(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
-    """The ways to the object, 50 a page; for whoever may not read everybody's, their own."""
+    """Who has ways to the object, 25 a page; for whoever may not read everybody's, their own."""
     target = tabs.locate(actor, object_id, NAME)
     form = AccessForm(request.GET, target)
     context: dict[str, Any] = {"form": form, "by": form.sort, "query": form.query()}
@@ -78,13 +100,19 @@ def show_access(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
             status, _, _ = shape_of(refusal)
     else:
         status = 422
+    context |= {
+        "target": target,
+        "on": _spoken(target),
+        "columns": [each for each in askable(target) if each in OFFERED],
+    }
     if is_partial(request) and request.htmx.target == "ways":  # type: ignore[attr-defined]
         return render(request, "frontend/access/ways.html", context | {"node": target.node}, status=status)
-    asked = urlencode({"on": f"{target.kind} {dotted(target.full_name)}"})
-    context["matrix_url"] = f"{reverse('frontend:matrix', args=[target.metalake.id])}?{asked}"
+    matrix = reverse("frontend:matrix", args=[target.metalake.id])
+    context["matrix_url"] = f"{matrix}?{urlencode({'on': _spoken(target)})}"
     context["standing"] = reach.standing(actor, target)
     if reads_access(actor, target):
         context["changes_url"] = changes_url(target, NAME, request.GET)
+        context["compare_url"] = reverse("frontend:compare", args=[target.id])
     return tabs.show(request, actor, target, NAME, context, status=status)
 
 
@@ -100,6 +128,11 @@ def download_access(request: HttpRequest, actor: Actor, object_id: int) -> Any:
     return download(f"access-{target.name}", HEADER, map(_cells, every))
 
 
+def _spoken(target: Located) -> str:
+    """The object as a line of a matrix."""
+    return f"{target.kind} {dotted(target.full_name)}"
+
+
 def _asked(target: Located, form: AccessForm) -> tuple[Any, ...]:
     return target.metalake.name, target, form.cleaned_data["asOf"]
 
@@ -107,22 +140,32 @@ def _asked(target: Located, form: AccessForm) -> tuple[Any, ...]:
 def _narrowed(form: AccessForm) -> Narrowed:
     asked = form.cleaned_data
     privilege = Privilege(asked["privilege"]) if asked["privilege"] else None
-    return Narrowed(asked["by"], asked["show"] or None, privilege, q=asked["q"])
+    level = Level(asked["can"]) if asked["can"] else None
+    return Narrowed(asked["by"], asked["show"] or None, privilege, q=asked["q"], level=level)
 
 
 def _page(actor: Actor, target: Located, form: AccessForm, after: str) -> dict[str, Any]:
     """The context of one page. Raises the service's errors."""
-    page = ways.ways_in(actor, *_asked(target, form), narrowed=_narrowed(form), after=after, limit=PAGE)
+    page = ways.holders_in(
+        actor, *_asked(target, form), narrowed=_narrowed(form), after=after, limit=PAGE, most_ways=WAYS
+    )
     as_of = form.cleaned_data["asOf"]
     links = Links(actor, target, as_of and written(as_of))
     return {
         "page": page,
-        "rows": with_removals_once(folded(links.row(way) for way in page.ways)),
+        "folds": [_fold(links, holder, form) for holder in page.holders],
         "as_of": as_of,
         "former_name": dotted(page.target.full_name) if page.target.full_name != target.full_name else "",
         "after": after,
         "next_query": page.next and form.query(after=page.next),
     }
+
+
+def _fold(links: Links, holder: Holder, form: AccessForm) -> Fold:
+    rows = [links.row(way) for way in holder.ways]
+    removals = list(dict.fromkeys(row.removal for row in rows if row.removal))
+    query = form.query(q=holder.whom.name, after="")
+    return Fold(holder, _edits_once(folded(rows)), links.of_person(form.sort, holder.whom), query, removals)
 
 
 def folded(rows: Iterable[Row]) -> list[Row]:
@@ -136,18 +179,13 @@ def folded(rows: Iterable[Row]) -> list[Row]:
     return shown
 
 
-def with_removals_once(rows: Iterable[Row]) -> list[Row]:
-    """The rows, with the same removal on the first row of a person alone, and the edit of a role on its first row."""
-    seen: set[tuple[Any, ...]] = set()
+def _edits_once(rows: Iterable[Row]) -> list[Row]:
+    """The rows, with the edit of a role on its first one alone."""
+    seen: set[str] = set()
     shown: list[Row] = []
     for row in rows:
-        removal, edit = (row.way.user, row.removal_url), (row.edit_url,)
-        shown.append(
-            row._replace(
-                removal_url="" if removal in seen else row.removal_url, edit_url="" if edit in seen else row.edit_url
-            )
-        )
-        seen |= {removal, edit}
+        shown.append(row._replace(edit_url="") if row.edit_url in seen else row)
+        seen.add(row.edit_url)
     return shown
 
 
@@ -166,18 +204,17 @@ class Links(NamedTuple):
         mending = () if self.as_of else tuple(self._mending(way))
         return Row(
             way,
-            user_url=self._of_person("user", way.user),
-            group_url=self._of_person("group", way.group),
-            role_url=self._of_person("role", way.role),
+            group_url=self.of_person("group", way.group),
+            role_url=self.of_person("role", way.role),
             edit_url=self._edit(way),
             on_url=self._on(way),
             why_url=self._why(way),
             revoke_url=self._revoke(way),
-            removal_url=self._removal(way),
+            removal=self._removal(way),
             mending=mending,
         )
 
-    def _of_person(self, sort: str, named: Named | None) -> str:
+    def of_person(self, sort: str, named: Named | None) -> str:
         """The page of a user, group or role of today, where the reader may list all of them or it is their own."""
         actor, top = self.actor, self.target.top
         own = {"user": (actor.id,), "group": actor.groups, "role": actor.roles}
@@ -187,7 +224,7 @@ class Links(NamedTuple):
 
     def _edit(self, way: AccessPath) -> str:
         """The page that edits the role, with the object of this grant open, if the reader may grant there."""
-        if way.on is None or way.role is None or way.privilege is None or not self._of_person("role", way.role):
+        if way.on is None or way.role is None or way.privilege is None or not self.of_person("role", way.role):
             return ""
         if not may_give(self.actor, way.on, way.privilege):
             return ""
@@ -225,13 +262,15 @@ class Links(NamedTuple):
         may = may_lift(self.actor, way.on) if way.is_deny else may_give(self.actor, way.on, way.privilege)
         return revoke_page(way.on.id, way.role.name, way.privilege, way.effect) if may else ""
 
-    def _removal(self, way: AccessPath) -> str:
+    def _removal(self, way: AccessPath) -> Link | None:
         """The page that removes all access of the way's group, else person, here, or lifts this DENY."""
         whom = Whom("group", way.group.name) if way.group else _whom(way)
         if self.as_of or whom is None or way.role is None or not reads_access(self.actor, self.target):
-            return ""
+            return None
         lift = {"effect": way.effect.value, "role": way.role.name} if way.is_deny else {}
-        return removal_page(self.target.metalake.id, whom, self.target, **lift)
+        act = f"Lift the DENY of {spelled(way.role.name)}" if way.is_deny else "Take all away"
+        label = f"{act} {'for' if way.is_deny else 'from'} {whom.sort} {spelled(whom.name)}"
+        return Link(removal_page(self.target.metalake.id, whom, self.target, **lift), label)
 
 
 def _whom(way: AccessPath) -> Whom | None:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from django.forms import ValidationError
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from access.explain.queries import Whom
+from access.plans import departures
 from access.plans.desired import Change
 from access.plans.removals import remove_access
 from authz import operations
 from authz.actor import Actor
 from authz.services import directory, people, roles
+from frontend import toasts
 from frontend.confusables import spelled
 from frontend.forms.matrix import read_place
 from frontend.forms.people import read_names
-from frontend.page_decorators import keeps_form, require, signed_in
+from frontend.page_decorators import home, keeps_form, require, signed_in
 from frontend.pages.catalogs import located
 from frontend.pages.people import listed
 from frontend.proposals import Asked, Family, Fields, Proposal
-from metalake.errors import Invalid
+from metalake.errors import Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
+from metalake.logs import note_failure
 from metalake.privileges import Effect
 
 
@@ -127,44 +131,75 @@ def _count(number: int) -> str:
 
 def remove(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:
     """Remove a user or a group from a metalake; `what` says which of both."""
-    sort = asked["what"].removeprefix("remove-")
-    rights, load, drop, says = _REMOVING[sort]
-    require(request, rights, target)
-    metalake = target.metalake.name
-    shown = load(actor, metalake, asked.get(sort, ""))
-    who = spelled(shown.name)
+    sort, metalake = asked["what"].removeprefix("remove-"), target.metalake.name
+    leaving = departures.leaving(actor, metalake, sort, asked.get(sort, "").strip())
+    shown, drop = leaving.person, people.remove_user if sort == "user" else people.remove_group
+    who, is_oneself = spelled(shown.name), sort == "user" and shown.name == actor.name
+    says = (_without_user if sort == "user" else _without_group)(shown, metalake)
+    undo = f"For an hour, Undo gives back roles, {'groups' if sort == 'user' else 'people'} and objects, if unchanged."
+    if is_oneself:
+        undo = f"This is you: you cannot undo it, since you will not see {metalake} any more."
     return Proposal(
         title=f"Remove {sort} {who} from {metalake}",
-        says=says(shown, metalake),
+        says=[*says, _passing_on(leaving), undo],
         button="Remove from the metalake",
         done=f"{sort.capitalize()} {who} is removed from {metalake}.",
         make=lambda: drop(actor, metalake, shown.name),
-        after=_list(target, f"{sort}s"),
+        after=home() if is_oneself else _list(target, f"{sort}s"),
         is_danger=True,
+        undo=("", "") if is_oneself else (reverse("frontend:bring-back", args=[target.id]), f"{sort}:{leaving.id}"),
     )
+
+
+def _passing_on(leaving: departures.Leaving) -> str:
+    """What passes to whom, by the names that the caller sees."""
+    heir = f"{leaving.heir.type} {spelled(leaving.heir.name)}, who owns the metalake"
+    if not leaving.owned:
+        return f"They own nothing that you see; whatever they own passes to {heir}."
+    names = listed([each.path for each in leaving.owned], departures.SHOWN) + (" and more" if leaving.more else "")
+    return f"What they own passes to {heir}: {names}."
 
 
 def _without_user(shown: people.Person, metalake: str) -> list[str]:
     who = spelled(shown.name)
     return [
-        f"{who} sees nothing of {metalake} any more, and what they own there passes to its owner.",
+        f"{who} sees nothing of {metalake} any more. Their account stays, their runs are cancelled and their "
+        "schedules stop.",
         f"Their roles end: {listed(shown.roles)}." if shown.roles else "They hold no role themselves.",
         "Roles and groups that deny them something are remembered, and count again if they are added again.",
-        "Their account stays.",
     ]
 
 
 def _without_group(shown: people.Person, metalake: str) -> list[str]:
-    return [
-        _roles_of(shown, f"{_count(len(shown.users or ()))} lose what its roles alone allow"),
-        f"What the group owns passes to the owner of {metalake}. The people themselves stay.",
-    ]
+    return [_roles_of(shown, f"{_count(len(shown.users or ()))} lose what its roles alone allow"), _STAY]
 
 
-_REMOVING = {
-    "user": (operations.MANAGE_USERS, people.get_user, people.remove_user, _without_user),
-    "group": (operations.MANAGE_GROUPS, people.get_group, people.remove_group, _without_group),
-}
+_STAY = "The people themselves stay."
+
+
+@require_POST
+@signed_in
+def bring_back(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpResponse:
+    """Undo a removal: whoever was removed is back with what they had, and the page says what is not as before."""
+    target = located(actor, metalake_id, Kind.METALAKE)
+    sort, _, id = request.POST.get("token", "").partition(":")
+    try:
+        if sort not in departures.MANAGING or not (id.isascii() and id.isdigit() and len(id) < 19):
+            raise NotFound("There is no such removal.")
+        back = departures.bring_back(actor, target.name, sort, int(id))
+    except MetalakeError as failure:
+        note_failure(failure)
+        toasts.add(request, f"It was not undone. {failure.message}")
+        return redirect("frontend:people", target.id)
+    linked = _count(back.linked) if sort == "group" else _many(back.linked, "group")
+    what = f"{_many(len(back.roles), 'role')}, {linked} and {_many(back.objects, 'object')}"
+    says = f"{sort.capitalize()} {spelled(back.name)} is back, with {what}."
+    toasts.add(request, " ".join([says, *(spelled(word) for left in back.left for word in left.split(" "))]))
+    return redirect(f"frontend:{sort}", target.id, back.id)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
 
 
 def drop_role(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> Proposal:

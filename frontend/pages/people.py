@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from access.explain import profiles
+from access.explain.queries import Whom
 from authz import operations
 from authz.actor import Actor
 from authz.services import directory, invitations, people, roles
@@ -21,6 +22,7 @@ from frontend.confusables import spelled
 from frontend.forms.people import GroupForm, RoleForm, UserForm, read_names
 from frontend.page_decorators import permits, require, signed_in
 from frontend.pages.catalogs import located
+from frontend.pages.reach import reach_of
 from metalake.errors import AlreadyExists, Invalid, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -162,7 +164,12 @@ def show_user(request: HttpRequest, actor: Actor, metalake_id: int, user_id: int
     shown = profiles.user_page(
         actor, target.metalake.name, user_id, _narrowed(request, "groups"), _narrowed(request, "roles")
     )
-    context = {"shown": shown, "holder": "user", "id": user_id, "name": shown.person.name}
+    name = shown.person.name
+    context: dict[str, Any] = {"shown": shown, "holder": "user", "id": user_id, "name": name}
+    context["is_oneself"] = name == actor.name
+    may_read = context["is_oneself"] or permits(request, operations.READ_ACCESS_TO_METALAKE, target)
+    if may_read and actor.policy.is_member(user_id, target.id):
+        context["reach"] = reach_of(actor, target, Whom("user", name))
     return _one(request, actor, target, "user", context)
 
 
@@ -173,7 +180,9 @@ def show_group(request: HttpRequest, actor: Actor, metalake_id: int, group_id: i
     shown = profiles.group_page(
         actor, target.metalake.name, group_id, _narrowed(request, "people"), _narrowed(request, "roles")
     )
-    context = {"shown": shown, "holder": "group", "id": group_id, "name": shown.person.name}
+    context: dict[str, Any] = {"shown": shown, "holder": "group", "id": group_id, "name": shown.person.name}
+    if permits(request, operations.READ_ACCESS_TO_METALAKE, target):
+        context["reach"] = reach_of(actor, target, Whom("group", shown.person.name))
     return _one(request, actor, target, "group", context)
 
 

@@ -55,6 +55,8 @@ PAGES = {
     "metalakes/new": (CALLER,),
     "metalakes/<int:metalake_id>/people": ("list_members", "list_roles"),
     "metalakes/<int:metalake_id>/people/change": ("assign_roles", "manage_users", "manage_groups", "drop_role"),
+    "metalakes/<int:metalake_id>/people/undo": ("manage_users", "manage_groups"),
+    "metalakes/<int:metalake_id>/people/compare": ("read_access_to_metalake",),
     "metalakes/<int:metalake_id>/people/users": ("manage_users",),
     "metalakes/<int:metalake_id>/people/users/<int:user_id>": ("list_members",),
     "metalakes/<int:metalake_id>/people/users/<int:user_id>/invitation": ("manage_users",),

@@ -48,6 +48,8 @@ ADDRESSES = {
     "metalakes/new": "/metalakes/new",
     "metalakes/<int:metalake_id>/people": "/metalakes/{metalake}/people",
     "metalakes/<int:metalake_id>/people/change": "/metalakes/{metalake}/people/change",
+    "metalakes/<int:metalake_id>/people/undo": "/metalakes/{metalake}/people/undo",
+    "metalakes/<int:metalake_id>/people/compare": "/metalakes/{metalake}/people/compare?one=rita&other=admin",
     "metalakes/<int:metalake_id>/people/users": "/metalakes/{metalake}/people/users",
     "metalakes/<int:metalake_id>/people/users/<int:user_id>": "/metalakes/{metalake}/people/users/{user}",
     "metalakes/<int:metalake_id>/people/users/<int:user_id>/invitation": (

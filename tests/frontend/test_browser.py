@@ -73,8 +73,8 @@ def test_the_tree_is_walked_by_keyboard(desk: Page, shop: Shop) -> None:
     assert focused(desk) == "Access", "and then on the tab"
     desk.get_by_text("Roles", exact=True).click()
     desk.wait_for_url("**by=role*")
-    for expected in ("readers", "select_table", "modify_table", "from schema orders", "nobody holds it"):
-        desk.locator("table.ways", has_text=expected).wait_for()
+    for expected in ("readers", "select_table", "modify_table", "from schema orders", "nobody"):
+        desk.locator(".folds", has_text=expected).wait_for()
     assert desk.locator(".tree a[aria-selected=true]").get_attribute("data-name") == "sales"
     item(desk, "table sales").focus()
     desk.keyboard.press("ArrowLeft")

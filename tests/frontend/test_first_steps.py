@@ -123,7 +123,7 @@ def test_the_demo_ends_with_the_page_where_its_grant_is_taken_back(
     address = output.split()[-1]
     sign_in(page, Shop(metalake_server))
     page.goto(address)
-    assert demo.ANALYST in page.locator("table.ways").inner_text()
+    page.locator(".folds summary", has_text=demo.ANALYST).click()
     page.get_by_role("link", name=f"Revoke select_table of role {demo.ROLE}").first.click()
     page.get_by_role("button", name="Revoke").click()
     page.locator(".toast").get_by_role("button", name="Undo").wait_for()

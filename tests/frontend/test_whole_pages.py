@@ -58,6 +58,7 @@ TYPED = (
     "/search?q=why {text} {text}",
     "/metalakes/{metalake}/matrix?people={text}&objects={text}&privilege={text}&asOf={text}",
     "/metalakes/{metalake}/people?q={text}",
+    "/metalakes/{metalake}/people/compare?one={text}&other=group:{text}",
     "/metalakes/{metalake}/people?sort=groups&q={text}&after={text}",
     "/metalakes/{metalake}/people?sort=roles&q={text}",
     "/metalakes/{metalake}/people?sort={text}",

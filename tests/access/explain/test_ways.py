@@ -14,13 +14,14 @@ from access.explain.permissions import Redactor
 from access.explain.queries import Place, Whom
 from access.explain.reach import access_to
 from access.explain.verdicts import Verdict
-from access.explain.ways import ALL, AccessPath, AccessPathsPage, Narrowed, Row, Rows, every_way, ways_in
+from access.explain.ways import ALL, AccessPath, AccessPathsPage, Narrowed, Row, Rows, every_way, holders_in, ways_in
 from access.history.current import Now
 from authz import policy
 from authz.actor import Actor
 from authz.services import grants, people, roles
 from metalake.errors import Invalid, NotFound
 from metalake.kinds import Kind, grantable_on
+from metalake.levels import Level
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 from tests.access.explain.test_reach import lines_of, stored_worlds
@@ -364,3 +365,51 @@ def test_the_past_has_its_ways(past: History) -> None:
     assert [line(way)[0] for way in today.ways] == ["olga"] * 3
     access = {one.user for one in access_to(past.at(moment), past.at(moment).locate(*on), None, "")}
     assert access == {"olga", "nils"}
+
+
+# By whom
+
+
+@pytest.mark.parametrize("by", ["user", "group", "role"])
+def test_the_ways_of_each_are_all_ways(world: World, by: str) -> None:
+    """In pages of one, however they are narrowed."""
+    world.give("mia", "select_table@lake", "deny select_table@lake.A")
+    world.give("nils", "use_catalog@lake", "use_schema@lake", "select_table@lake", "manage_grants@lake.A")
+    world.group("crew", "mia", "nils")
+    roles.assign_roles(world.olga, "acme", "group", "crew", ["r2"])
+    table = Place(Kind.TABLE, TABLE)
+    for narrowed in (ALL, Narrowed(show="effective"), Narrowed(privilege=Privilege.SELECT_TABLE), Narrowed(q="MI")):
+        narrowed = narrowed._replace(by=by)
+        every = list(every_way(world.olga, "acme", table, narrowed=narrowed))
+        after, seen = "", list[AccessPath]()
+        while True:
+            page = holders_in(world.olga, "acme", table, narrowed=narrowed, after=after, limit=1)
+            seen += [way for holder in page.holders for way in holder.ways]
+            assert all(holder.way_count == len(holder.ways) for holder in page.holders)
+            if not page.next:
+                break
+            after = page.next
+        key = lambda way: repr(way)  # noqa: E731
+        assert sorted(map(key, seen)) == sorted(map(key, every)), narrowed
+        assert page.total == len({getattr(way, by) for way in every})
+    few = holders_in(world.olga, "acme", table, narrowed=Narrowed(by=by), most_ways=1)
+    assert all(len(holder.ways) == 1 for holder in few.holders) and any(one.way_count > 1 for one in few.holders)
+
+
+def test_who_can_read_change_and_grant(world: World) -> None:
+    world.give("mia", "use_catalog@lake", "use_schema@lake", "select_table@lake")
+    world.give("nils", "use_catalog@lake", "use_schema@lake", "modify_table@lake", "manage_grants@lake.A")
+    world.group("crew", "mia")
+    roles.assign_roles(world.olga, "acme", "group", "crew", ["r1"])
+
+    def names(level: Level, by: str = "user") -> list[str]:
+        page = holders_in(world.olga, "acme", Place(Kind.TABLE, TABLE), narrowed=Narrowed(by=by, level=level))
+        return [holder.whom.name for holder in page.holders]
+
+    assert names(Level.READER) == ["mia", "nils", "olga"], "whoever modifies a table may load it"
+    assert names(Level.WRITER) == names(Level.MANAGER) == ["nils", "olga"]
+    assert (names(Level.READER, "group"), names(Level.READER, "role")) == (["crew"], ["r1", "r2"])
+    world.give("mia", "deny use_schema@lake.A")
+    assert names(Level.READER) == ["nils", "olga"]
+    mia = holders_in(world.mia, "acme", Place(Kind.CATALOG, "lake"))
+    assert [holder.whom.name for holder in mia.holders] == ["mia"] and not mia.is_complete

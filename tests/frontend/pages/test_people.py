@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from authz.models import Group, Member, Role, User
-from authz.services import people, roles
+from authz.services import owners, people, roles
 from authz.services.directory import close_names
 from metalake.kinds import Kind
 from metalake.models import Metalake
@@ -177,6 +177,64 @@ def test_a_member_is_removed(ids: dict[str, int], admin: Client) -> None:
     assert change(admin, ids, "remove-user", "apply", user="rita").headers["Location"].endswith("?sort=users")
     assert not Member.objects.filter(user__username="rita").exists()
     assert "owner" in text(change(admin, ids, "remove-user", "apply", user="admin"), 400)
+
+
+@pytest.mark.store
+def test_a_removal_is_undone_from_its_toast(ids: dict[str, int], admin: Client) -> None:
+    owners.set_owner(actor("admin"), "demo", Kind.SCHEMA, "lake.orders:eu", "rita", "user")
+    people.add_group(actor("admin"), "demo", "crew")
+    for sort, name, passes in (("user", "rita", "lake.orders:eu."), ("group", "crew", "")):
+        shown = text(change(admin, ids, f"remove-{sort}", **{sort: name}))
+        assert (
+            f"passes to user admin, who owns the metalake: {passes}" if passes else "own nothing that you see"
+        ) in shown
+        after = text(admin.post(at(ids, "change"), {"what": f"remove-{sort}", "act": "apply", sort: name}, follow=True))
+        (path, token) = re.findall(r'action="([^"]+/people/undo)".*?name="token" value="([^"]+)"', after)[0]
+        back = text(admin.post(path, {"token": token}, follow=True))
+        what = "2 roles, 0 groups and 1 object." if sort == "user" else "0 roles, 0 people and 0 objects."
+        assert f"{sort.capitalize()} {name} is back, with {what}" in back and f"<span>{name}</span>" in back
+        assert "It was not undone." in text(admin.post(path, {"token": token}, follow=True))
+    for token in ("", "user:", "cat:1", "user:9" + "9" * 30, "user:1"):
+        refused = text(admin.post(at(ids, "undo"), {"token": token}, follow=True))
+        assert "It was not undone." in refused
+
+
+def test_who_removes_themselves_is_told_and_leads_home(ids: dict[str, int], rita: Client) -> None:
+    give("rita", Kind.METALAKE, "demo", "manage_users")
+    assert "This is you: you cannot undo it" in text(change(rita, ids, "remove-user", user="rita"))
+    gone = change(rita, ids, "remove-user", "apply", user="rita")
+    assert gone.headers["Location"] == "/" and "people/undo" not in text(rita.get("/"))
+
+
+def test_what_somebody_reaches_stands_on_their_page(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    path = at(ids, "users", User.objects.get(username="rita").pk)
+    for client, heading in ((admin, "What they reach"), (rita, "What you reach")):
+        page = text(client.get(path))
+        assert heading in page and "lake.orders:eu</a>" in page and "role reader" in page and "Last sign-in" in page
+        why = re.findall(r'class="why holders" href="([^"]+)"', page)
+        assert len(why) == 2
+        assert all("rita may use" in text(client.get(each.replace("&amp;", "&"))) for each in why)
+    give("mia", Kind.METALAKE, "demo", "manage_users")
+    client = Client()
+    client.force_login(User.objects.get(username="mia"), backend="authz.passwords.PasswordBackend")
+    page = text(client.get(path))
+    assert "they reach" not in page and "Last sign-in" in page, "managing users is not reading access"
+    people.add_group(actor("admin"), "demo", "crew")
+    roles.assign_roles(actor("admin"), "demo", "group", "crew", ["visitor"])
+    group = at(ids, "groups", Group.objects.get().pk)
+    assert "reach by it" in text(admin.get(group)) and "by=group" in text(admin.get(group))
+
+
+def test_two_people_are_compared(ids: dict[str, int], admin: Client, rita: Client) -> None:
+    path = at(ids, "compare")
+    assert "Compared with" in text(admin.get(path)) and "differ" not in text(admin.get(path))
+    page = text(admin.get(path, {"one": "rita", "other": "mia"}))
+    assert "Where they differ" in page and "lake.orders:eu</a>" in page and page.count("nothing") == 2
+    assert "They may do the same everywhere" in text(admin.get(path, {"one": "rita", "other": "user:rita"}))
+    wrong = text(admin.get(path, {"one": "riat", "other": "group:none"}), 404)
+    assert "Did you mean rita?" in wrong and "Group none does not exist." in wrong and 'value="riat"' in wrong
+    assert rita.get(path, {"one": "rita", "other": "mia"}).status_code == 403
+    assert rita.get(path, {"one": "rita", "other": "nobody"}).status_code == 403, "as for who exists"
 
 
 @pytest.mark.store
