@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 Ids = dict[str, int]
 
 
-def offered(client: Client, text: str, **more: object) -> dict[str, str]:
+def offered(client: Client, text: str, **more: str) -> dict[str, str]:
     """What is offered while one types, by its words: the page that each leads to."""
     answer = client.get("/search", {"q": text, **more}, headers={"HX-Request": "true"})
     assert answer.status_code == 200, answer.content

@@ -33,13 +33,13 @@ def show(client: Client, object_id: int, status: int = 200, **query: str) -> str
 
 
 def rows(page: str) -> list[str]:
-    """Each way as a line of words, with the name that it is folded below."""
+    """Each way as a line of words, with the name that it is folded below, without the link that edits its role."""
     lines = []
     for fold in re.findall(r"<details.*?</details>", page.partition('class="folds"')[2], re.DOTALL):
         (name,) = re.findall(r'<span class="holder">(.*?)</span>', fold)
         body = re.search(r"<tbody.*?</tbody>", fold, re.DOTALL)
         lines += [f"{name} {row}" for row in re.findall(r"<tr.*?</tr>", body[0] if body else "", re.DOTALL)]
-    return [" ".join(re.sub(r"<[^>]+>", " ", line).split()) for line in lines]
+    return [" ".join(re.sub(r"<[^>]+>", " ", line).replace("Edit role", "").split()) for line in lines]
 
 
 def as_file(client: Client, object_id: int, **query: str) -> list[dict[str, str]]:

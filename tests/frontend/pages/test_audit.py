@@ -72,7 +72,7 @@ def test_it_comes_in_pages_and_says_where_it_stopped(admin: Client, at: str, mon
         page = text(admin, path)
         seen += says(page)
         older = re.search(r'rel="next" href="([^"]+)"', page)
-        path = older and f"{at}{older[1]}"
+        path = f"{at}{older[1]}" if older else ""
     assert seen == everything
     monkeypatch.setattr(audit_search, "SCANNED", 2)
     assert "Search further back" in text(admin, f"{at}?event=metalake")
@@ -124,7 +124,7 @@ def test_the_proof_says_when_it_was_verified(admin: Client, at: str) -> None:
 def test_it_is_a_file(admin: Client, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def files() -> Iterator[str]:
         for end in ("csv", "jsonl"):
-            yield b"".join(admin.get(f"{at}.{end}").streaming_content).decode()
+            yield b"".join(admin.get(f"{at}.{end}").streaming_content).decode()  # type: ignore[attr-defined]
 
     table, lines = files()
     head, *entries, end = map(json.loads, lines.splitlines())

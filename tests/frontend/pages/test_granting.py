@@ -207,7 +207,8 @@ def test_a_name_is_wrong_only_once_it_cannot_be_completed(admin: Client, ids: Id
         page = grant(admin, ids["eu"], part=True, more=typed)
         assert "nobody's here" not in page, typed
     assert "“ri” is the beginning of a name here" in grant(admin, ids["eu"], part=True, more="ri")
-    for sent in ({"more": "rix"}, {"more": "ri, mia"}, {"more": "ri", "act": "preview"}, {"principal": "ri"}):
+    wrong: list[dict[str, Any]] = [{"more": "rix"}, {"more": "ri, mia"}]
+    for sent in (*wrong, {"more": "ri", "act": "preview"}, {"principal": "ri"}):
         assert "1 name is nobody's here" in grant(admin, ids["eu"], part=True, **sent), sent
     assert "1 name is nobody's here" in grant(admin, ids["eu"], 422, more="mia, ri", act="apply", token="x")
 

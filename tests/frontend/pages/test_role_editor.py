@@ -145,7 +145,7 @@ def test_what_an_outside_system_does_not_tell_leaves_the_rest_of_the_form(ids: I
 def test_other_mistakes_are_said_at_their_fields(ids: Ids, admin: Client) -> None:
     base: dict[str, Any] = {"part": "1", "on-1": "catalog lake"}
     past = send(admin, ids, status=422, **base, **{"p-1-use_catalog": "allow", "ends-1": "2001-01-01T00:00"})
-    assert "This is in the past." in past and 'value="2001-01-01T00:00"' in past
+    assert "This is in the past." in past and 'value="2001-01-01T00:00' in past
     assert "Choose what is allowed or denied" in send(admin, ids, status=422, **base, **{"ends-1": "2090-01-01T00:00"})
     assert "This is no moment" in send(admin, ids, status=422, **base, **{"ends-1": "soon", "p-1-use_catalog": "deny"})
     nobody = send(admin, ids, status=422, more="nobody, MIA")
