@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils import timezone
 
-from access.explain.ending import ending_soon
+from access.explain.ending import SOON, ending_soon
+from access.requests.deciding import open_requests
 from access.usage.reports import reviews_of
 from authz.actor import Actor
 from catalogs.services import browsing
@@ -20,7 +21,6 @@ from metalake.full_names import dotted
 from metalake.lineage import Located
 from outside import monitoring
 
-ENDING = timedelta(days=14)
 FAILED = timedelta(days=7)
 NEW = timedelta(days=30)
 SHOWN, MOST = 5, 50  # lines at once, and when unfolded
@@ -60,12 +60,22 @@ def _url(page: str, *ids: int, **query: str) -> str:
 
 
 def _ending(actor: Actor, tops: Sequence[Located]) -> Need:
-    endings = ending_soon(actor, ENDING)
+    endings = ending_soon(actor, SOON)
     items = [
         Item(one.role, _url("access", one.on.id, by="role", q=one.role), dotted(one.on.full_name), one.ends)
         for one in endings[:MOST]
     ]
     return Need("Grants that end soon", "clock", "Within 14 days. A new grant makes one last.", items, len(endings))
+
+
+def _requested(actor: Actor, tops: Sequence[Located]) -> Need:
+    waiting = open_requests(actor)
+    items = [
+        Item(one.who, _url("decide", one.on.metalake.id, one.row.pk), dotted(one.on.full_name), one.row.asked_at)
+        for one in waiting[:MOST]
+    ]
+    help = "Somebody asks for access that you may give."
+    return Need("Requests for access", "shield-plus", help, items, len(waiting))
 
 
 def _reviewed(actor: Actor, tops: Sequence[Located]) -> Need:
@@ -95,7 +105,7 @@ def _failed(actor: Actor, tops: Sequence[Located]) -> Need:
     return Need("Failed runs", "circle-x", "Jobs that failed in the last 7 days.", items, len(failed))
 
 
-NEEDS: tuple[Callable[[Actor, Sequence[Located]], Need], ...] = (_ending, _stuck, _failed, _reviewed)
+NEEDS: tuple[Callable[[Actor, Sequence[Located]], Need], ...] = (_requested, _ending, _stuck, _failed, _reviewed)
 
 
 def needs_of(actor: Actor, tops: Sequence[Located]) -> list[Need]:

@@ -14,6 +14,7 @@ from authz.snapshot import DENY_SHIFT, mask_of
 from metalake.lineage import Located
 from metalake.privileges import Effect, Privilege
 
+SOON = timedelta(days=14)
 MOST_EXAMINED = 500  # objects with a role's grants, those that end first
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from functools import cached_property, reduce
-from itertools import groupby, islice
+from itertools import islice
 from operator import or_
 from typing import Generic, NamedTuple, TypeVar
 
 from django.db.models import Exists, OuterRef, Q
 
+from access.explain.ending import SOON, Ending, ending_soon
 from access.explain.grants_on import Granted, granted_on
 from access.explain.permissions import Redactor, reads_access
 from access.explain.queries import Whom
@@ -23,7 +23,7 @@ from access.explain.verdicts import Evaluator, Missing, Verdict
 from access.history.current import Now
 from authz import operations, policy
 from authz.actor import Actor
-from authz.models import Grant, Member
+from authz.models import Member
 from authz.objects import by_ids
 from authz.services.change import enter
 from authz.snapshot import DENY_SHIFT, Snapshot
@@ -32,7 +32,6 @@ from metalake.lineage import Located
 from metalake.models import Securable, below
 from metalake.privileges import Effect, Privilege
 
-SOON = timedelta(days=14)
 MOST_READ = 5000  # pairs of a role and an object with grants
 MOST_JUDGED = 20_000  # verdicts on one grant for one person
 SHOWN = 100  # of each sort
@@ -64,15 +63,10 @@ class IdleGrant(NamedTuple):
     holder: Whom | None = None
 
 
-class Ending(NamedTuple):
-    """Grants of one role on one object that end at the same moment, all ALLOW or all DENY."""
+class Extendable(NamedTuple):
+    """A grant that ends soon, and somebody who holds its role directly, for a form that extends it."""
 
-    role_id: int
-    role: str
-    effect: Effect
-    privileges: tuple[Privilege, ...]
-    on: Located
-    ends: datetime
+    of: Ending
     holder: Whom | None
 
 
@@ -101,7 +95,7 @@ class Findings:
 
     roles: Some[IdleRole]
     grants: Some[IdleGrant]
-    ending: Some[Ending]
+    ending: Some[Extendable]
     owners: Some[LostOwner]
     is_cut: bool
 
@@ -199,7 +193,7 @@ class _Search:
     @cached_property
     def located(self) -> dict[int, Located]:
         """The objects with grants, and those of the other findings, if the actor may read access there."""
-        ids = {id for _, id, _ in self.pairs} | {row[0] for row in self.ending_rows} | {row[0] for row in self.owned}
+        ids = {id for _, id, _ in self.pairs} | {row[0] for row in self.owned}
         return {id: on for id, on in by_ids(ids).items() if on.metalake.id == self.top.id and self._reads(on)}
 
     def _reads(self, on: Located) -> bool:
@@ -293,19 +287,10 @@ class _Search:
 
     # Grants that end soon
 
-    @cached_property
-    def ending_rows(self) -> list[tuple[int, int, datetime, str, str]]:
-        now = self.actor.moment
-        rows = Grant.objects.filter(group__role__parent_id=self.top.id, ends_at__gt=now, ends_at__lte=now + SOON)
-        fields = "content_object_id", "group__role", "ends_at", "effect", "permission__codename"
-        return list(rows.order_by("ends_at", "group__role", "content_object_id", "effect").values_list(*fields)[:1000])
-
-    def _ending(self) -> Iterator[Ending]:
-        for (id, role, ends, effect), rows in groupby(self.ending_rows, key=lambda row: row[:4]):
-            if id in self.located and role in self.roles:
-                privileges = tuple(sorted(Privilege(row[4]) for row in rows))
-                on = self.located[id]
-                yield Ending(role, self.roles[role], Effect(effect), privileges, on, ends, self._holder(role))
+    def _ending(self) -> Iterator[Extendable]:
+        for one in ending_soon(self.actor, SOON):
+            if one.on.metalake.id == self.top.id:
+                yield Extendable(one, self._holder(one.role_id))
 
     # Owners
 

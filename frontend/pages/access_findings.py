@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from access.explain import findings
-from access.explain.findings import Ending, IdleGrant, LostOwner
+from access.explain.findings import Extendable, IdleGrant, LostOwner
 from access.usage import reports
 from authz import operations, policy
 from authz.actor import Actor
@@ -90,13 +90,13 @@ def _of_grant(one: IdleGrant) -> Row:
     return Row(one, name, mends)
 
 
-def _of_ending(one: Ending) -> Row:
-    name = dotted(one.on.full_name)
-    mends = []
+def _of_ending(one: Extendable) -> Row:
+    grant, mends = one.of, []
+    name = dotted(grant.on.full_name)
     if one.holder:
-        more = {"role": one.role, "effect": one.effect.value, "ends": written(one.ends + LONGER)}
-        url = grant_page(one.on.id, one.holder, *one.privileges, **more)
-        mends.append(Mend(url, "Extend", f"{', '.join(one.privileges)} of role {spelled(one.role)} on {spelled(name)}"))
+        more = {"role": grant.role, "effect": grant.effect.value, "ends": written(grant.ends + LONGER)}
+        about = f"{', '.join(grant.privileges)} of role {spelled(grant.role)} on {spelled(name)}"
+        mends.append(Mend(grant_page(grant.on.id, one.holder, *grant.privileges, **more), "Extend", about))
     return Row(one, name, mends)
 
 

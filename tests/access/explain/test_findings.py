@@ -89,7 +89,7 @@ def test_roles_without_people_owners_who_are_gone_and_what_ends_soon(world: Worl
     world.own("sam", world.t)
     seen = findings(world.olga, "acme")
     assert [(one.name, one.groups) for one in seen.roles.rows] == [("empty", ()), ("of_nobody", ("ghosts",))]
-    assert [(one.role, one.privileges, one.on.id) for one in seen.ending.rows] == [
+    assert [(one.of.role, one.of.privileges, one.of.on.id) for one in seen.ending.rows] == [
         (role, ("select_table",), world.ab.id)
     ]
     assert [(one.on.id, one.owner, one.sort) for one in seen.owners.rows] == [
@@ -118,7 +118,7 @@ def test_statements_are_as_many_for_more_and_too_many_are_cut(
         people.add_user(world.olga, "acme", User.objects.create_user(f"p{n}").username)
         olga = world.olga
         if n in (0, 5):
-            with django_assert_num_queries(7):
+            with django_assert_num_queries(6):
                 assert len(findings(olga, "acme").grants) == 2 * (n + 1)
     monkeypatch.setattr("access.explain.findings.MOST_READ", 3)
     cut = findings(world.olga, "acme")
