@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +14,7 @@ from access.explain import reach
 from authz.actor import Actor
 from catalogs.services import browsing
 from catalogs.services.description import describe
+from formats.iceberg.outlines import contents_of
 from frontend import tabs, view_as
 from frontend.page_decorators import is_partial, signed_in
 from frontend.pages import views
@@ -22,6 +25,8 @@ from metalake.lineage import Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 from outside import monitoring
+
+Row = tuple[browsing.Child, monitoring.Condition | None]
 
 
 @require_safe
@@ -43,6 +48,8 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     context: dict[str, Any] = {"about": about, "standing": reach.standing(actor, target)}
     if target.kind == Kind.VIEW and not about.is_path:
         context |= views.about_view(actor, target)
+    if target.kind == Kind.TABLE and about.metadata is not None:
+        context["contents"] = contents_of(about.metadata)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:
         context |= _below(request, actor, target)
     if monitoring.may_watch(actor, target):  # after the external system was queried for the children
@@ -59,7 +66,50 @@ def _below(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
     except MetalakeError as failure:
         note_failure(failure)
         return {"unlisted": failure.message}
-    return {"below": level, "goes_on": "after" in request.GET} | view_as.dimmed(request, actor, target, level.children)
+    goes_on = "after" in request.GET
+    context = {"below": level, "goes_on": goes_on} | view_as.dimmed(request, actor, target, level.children)
+    conditions = {}
+    if target.kind == Kind.METALAKE:
+        conditions = monitoring.conditions(actor, target, [child.node for child in level.children])
+        context["has_conditions"] = bool(conditions)
+    rows = [(child, conditions.get(child.id)) for child in level.children]
+    if conditions and not goes_on and level.next is None:  # a part of the list in another order would mislead
+        context["sorting"] = Sorting(request.GET.get("order", ""))
+        rows = context["sorting"].of(rows)
+    return context | {"rows": rows}
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """The order of the catalogs in a list: a column's name, with `-` before it from the last to the first."""
+
+    order: str
+
+    @property
+    def columns(self) -> dict[str, tuple[str, str]]:
+        """Each column that sorts, with the order that a click on it asks for, and how it is sorted now (ARIA)."""
+        now = {self.order: "ascending", f"-{self.order.removeprefix('-')}": "descending"}
+        return {
+            name: (f"-{name}" if self.order == name else name, now.get(name) or now.get(f"-{name}", "none"))
+            for name in _KEYS
+        }
+
+    def of(self, rows: list[Row]) -> list[Row]:
+        """The rows in this order; what is no catalog comes last."""
+        key = _KEYS.get(self.order.removeprefix("-"))
+        if key is None:
+            return rows
+        catalogs = [row for row in rows if row[1] is not None]
+        rest = [row for row in rows if row[1] is None]
+        return sorted(catalogs, key=lambda row: key(*row), reverse=self.order.startswith("-")) + rest
+
+
+_KEYS: dict[str, Callable[[Any, Any], Any]] = {
+    "name": lambda child, condition: child.name.casefold(),
+    "provider": lambda child, condition: (condition.provider, child.name.casefold()),
+    "health": lambda child, condition: (condition.rank, child.name.casefold()),
+    "owner": lambda child, condition: (child.owner.casefold(), child.name.casefold()),
+}
 
 
 @require_safe
