@@ -12,7 +12,7 @@ from catalogs.secrets import require_values
 from catalogs.services.alterations import require_enabled
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
 from catalogs.services.resolution import find, read_or_namesake, require_table, resolve_parent
-from catalogs.stores import store_for
+from catalogs.stores import leaf_kinds, offers_of, store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
 from metalake.errors import Invalid, Unsupported
@@ -22,6 +22,7 @@ from metalake.lineage import Address, Located
 from metalake.privileges import Privilege
 from metalake.rest.replies import Audit
 from metalake.statements import fetch
+from providers.table_shapes import TableShape, shapes_of
 
 OF_HIVE = frozenset({"hive.stored-as", "hive.input-format", "hive.serde"})  # Iceberg's catalog of Spark hands them on
 
@@ -114,6 +115,14 @@ def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> No
         store_for(table, Kind.TABLE).require_there(actor, table, iceberg=iceberg)
 
     read_or_namesake(address, _find(actor, address), allow, read)
+
+
+def shapes(schema: Located) -> dict[str, TableShape]:
+    """What new tables in a schema may have, by format; none if its catalog has no tables."""
+    if schema.kind != Kind.SCHEMA or Kind.TABLE not in leaf_kinds(schema):
+        return {}
+    offer = offers_of(schema).get(Kind.TABLE)
+    return shapes_of(offer) if offer else {}
 
 
 def create_native_table(actor: Actor, address: Address, asked: CreateTableRequest) -> TableRecord:

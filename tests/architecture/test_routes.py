@@ -44,6 +44,7 @@ PAGES = {
     "objects/<int:object_id>/history": ("read_access",),
     "objects/<int:object_id>/children": ("list_below", "list_tables", "list_views", "read_access"),
     "objects/<int:object_id>/schemas/new": ("load", "create_schema", "bootstrap_schema"),
+    "objects/<int:object_id>/tables/new": ("load", "create_table"),
     "objects/<int:object_id>/views/new": ("load", "create_view"),
     "metalakes/new": (CALLER,),
     "metalakes/<int:metalake_id>/people": ("list_members", "list_roles"),

@@ -35,6 +35,7 @@ ADDRESSES = {
     "objects/<int:object_id>/users": "/objects/{schema}/users?user=ri",
     "objects/<int:object_id>/see-as": "/objects/{schema}/see-as",
     "objects/<int:object_id>/schemas/new": "/objects/{schema}/schemas/new",
+    "objects/<int:object_id>/tables/new": "/objects/{schema}/tables/new",
     "objects/<int:object_id>/views/new": "/objects/{schema}/views/new",
     "metalakes/new": "/metalakes/new",
     "metalakes/<int:metalake_id>/people": "/metalakes/{metalake}/people",

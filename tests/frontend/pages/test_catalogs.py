@@ -199,7 +199,9 @@ def test_registering_tries_the_connection_and_can_do_without(admin: Client, ids:
         assert (status, said in page, CANARY in page) == (422, True, False)
         assert 'name="act" value="anyway"' in page
     assert not Catalog.objects.filter(name="station").exists()
-    assert "anyway" not in send(admin, new(ids), vault_fields(world, name="no way!"))[1], "that is no connection's fault"
+    assert "anyway" not in send(admin, new(ids), vault_fields(world, name="no way!"))[1], (
+        "that is no connection's fault"
+    )
     calls = world.calls("test_connection")
     status, _, leads_to = send(admin, new(ids), vault_fields(world, act="anyway"))
     assert (status, world.calls("test_connection")) == (200, calls)
