@@ -42,6 +42,7 @@ urlpatterns = [
     path("objects/<int:object_id>", objects.show_object, name="object"),
     path("objects/<int:object_id>/children", objects.list_children, name="children"),
     path("objects/<int:object_id>/columns", tables.show_columns, name="columns"),
+    path("objects/<int:object_id>/columns/change", table_forms.change_columns, name="change-columns"),
     path("objects/<int:object_id>/snapshots", tables.show_snapshots, name="snapshots"),
     path("objects/<int:object_id>/lineage", lineage.show_lineage, name="lineage"),
     path("objects/<int:object_id>/dialects", views.show_dialects, name="dialects"),

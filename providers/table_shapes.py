@@ -18,7 +18,7 @@ class TableShape:
 
     `types` are suggestions, in the native API's names; `takes_other_types`: the system has more of its own.
     `transforms` are the native partitioning strategies. `lacks` has the parts that such a table cannot have, with the
-    reason: `partitioning`, `sorting`, `properties`, `required` of a column; `retyping` and `moving` a column.
+    reason: `partitioning`, `sorting`, `properties`, `required` of a column, and `moving` a column.
     `properties` are those that ask for this format.
     """
 

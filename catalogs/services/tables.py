@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
+
+import orjson
 
 from authz import operations, policy
 from authz.actor import Actor
@@ -15,7 +18,7 @@ from catalogs.services.resolution import find, read_or_namesake, require_table, 
 from catalogs.stores import leaf_kinds, offers_of, store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
-from metalake.errors import Invalid, Unsupported
+from metalake.errors import Conflict, Invalid, Unsupported
 from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
@@ -132,11 +135,24 @@ def create_native_table(actor: Actor, address: Address, asked: CreateTableReques
     return store_for(home, Kind.TABLE).create(actor, address, home, asked)
 
 
-def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any]) -> TableRecord:
-    """Apply the native API's updates to a table, all or none."""
+def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any], since: str | None = None) -> TableRecord:
+    """Apply the native API's updates to a table, all or none.
+
+    With `since`, a version of its columns, raises Conflict if they are others by now.
+    """
     table = _find(actor, address)
     policy.require(actor, operations.ALTER_TABLE, table)
-    return store_for(table, Kind.TABLE).alter(actor, address, table, updates)
+
+    def require_unchanged(parts: dict[str, Any]) -> None:
+        if since is not None and columns_version(parts) != since:
+            raise Conflict("The columns were changed meanwhile.", kind=Kind.TABLE)
+
+    return store_for(table, Kind.TABLE).alter(actor, address, table, updates, require_unchanged)
+
+
+def columns_version(parts: dict[str, Any]) -> str:
+    """A text that differs whenever the columns do, of the native API's JSON of a table."""
+    return sha256(orjson.dumps(parts["columns"], option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bool = False) -> TableRecord:

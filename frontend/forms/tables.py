@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -21,7 +21,7 @@ MOST_ROWS = 1_000
 MORE = {"columns": 5, "partitioning": 2, "sorting": 2}
 """Empty rows at first, and how many are added at a time."""
 WITH_WIDTH = {"bucket": "numBuckets", "truncate": "width"}
-_PLACE = re.compile(r"(columns|partitioning|sortOrders|properties)(?:\[(\d+)\])?(?:\.([\w.-]*))?: (?=\S)", re.DOTALL)
+_PROPERTY = re.compile(r"properties\.(\S+): (?=\S)")
 _GENERIC = re.compile(r"\s*(list|map)\s*<(.*)>\s*", re.IGNORECASE | re.DOTALL)
 
 
@@ -97,17 +97,29 @@ class SortRow(forms.Form):
 
 
 ROWS: dict[str, type[Any]] = {"columns": ColumnRow, "partitioning": PartitionRow, "sorting": SortRow}
-_PART_OF = {"sortOrders": "sorting"}
 
 
-def rows_of(part: str, shape: TableShape, data: Mapping[str, Any] | None, more: int, **options: Any) -> Any:
-    """The formset of one part; `more` empty rows are added to those that were sent."""
-    kind: Any = forms.formset_factory(ROWS[part], extra=MORE[part], max_num=MOST_ROWS, absolute_max=MOST_ROWS)
+def rows_of(
+    part: str,
+    shape: TableShape,
+    data: Mapping[str, Any] | None,
+    more: int,
+    *,
+    row: type[Any] | None = None,
+    checks: bool = True,
+    form_kwargs: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """The formset of one part; `more` empty rows are added to those that were sent. Not `checks`: no row is wrong."""
+    kind: Any = forms.formset_factory(row or ROWS[part], extra=MORE[part], max_num=MOST_ROWS, absolute_max=MOST_ROWS)
     if data is not None and more:
         sent = str(data.get(f"{part}-TOTAL_FORMS", ""))
         count = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 5 else 0
         data = {**{key: data[key] for key in data}, f"{part}-TOTAL_FORMS": str(min(count + more, MOST_ROWS))}
-    return kind(data, prefix=part, form_kwargs={"shape": shape}, **options)
+    rows = kind(data, prefix=part, form_kwargs={"shape": shape, **(form_kwargs or {})}, **options)
+    for each in () if checks else rows:
+        each._errors = forms.utils.ErrorDict()
+    return rows
 
 
 class TableForm(DescribedForm):
@@ -120,8 +132,10 @@ class TableForm(DescribedForm):
     def __init__(self, shape: TableShape, data: Mapping[str, Any] | None, more: str = "") -> None:
         super().__init__(data)
         self.shape = shape
+        if more:
+            self._errors = forms.utils.ErrorDict()
         self.parts = {
-            part: rows_of(part, shape, data, MORE[part] if part == more else 0)
+            part: rows_of(part, shape, data, MORE[part] if part == more else 0, checks=not more)
             for part in ROWS
             if part not in shape.lacks and (part != "partitioning" or shape.transforms)
         }
@@ -158,26 +172,34 @@ class TableForm(DescribedForm):
     def refuse(self, refusal: MetalakeError) -> None:
         """Show a service's error at the row and the field that it names."""
         message = refusal.message
-        place = _PLACE.match(message)
         if isinstance(refusal, AlreadyExists):
             self.add_error("name", message)
-        elif place is None:
-            named = [row for row in self.filled("columns") if quote(row.cleaned_data.get("name", "")) in message]
-            named[-1].add_error("name", message) if named else self.add_error(None, message)
+            return
+        if named := _PROPERTY.match(message):
+            raw = message[named.end() :]
+            self.add_error("properties", f"{named[1]}{' ' if raw.startswith('is ') else ': '}{raw}")
+            return
+        for part, place in (("columns", "columns"), ("partitioning", "partitioning"), ("sorting", "sortOrders")):
+            if show_at_row(message, place, self.filled(part)):
+                return
+        named_rows = [row for row in self.filled("columns") if quote(row.cleaned_data.get("name", "")) in message]
+        if named_rows:
+            named_rows[-1].add_error("name", message)
         else:
-            part, row_number, field = place.groups()
-            raw = message[place.end() :]
-            says = f"{raw[0].upper()}{raw[1:]}{'' if raw.endswith('.') else '.'}"
-            rows = self.filled(_PART_OF.get(part, part))
-            if part == "properties":
-                self.add_error("properties", f"{field} {raw}" if field and raw.startswith("is ") else f"{field}: {raw}")
-            elif row_number is None or int(row_number) >= len(rows):
-                self.add_error(None, says)
-            else:
-                row = rows[int(row_number)]
-                asked = (field or "").partition(".")[0]
-                known = {"nullable": "required"}.get(asked, asked)
-                row.add_error(known if known in row.fields else next(iter(row.fields)), says)
+            self.add_error(None, message)
+
+
+def show_at_row(message: str, part: str, rows: Sequence[Any]) -> bool:
+    """Show a message such as `columns[1].type: is required` at that row; False if it names none of these."""
+    place = re.match(rf"{part}\[(\d{{1,6}})\](?:\.([\w.-]*))?: (?=\S)", message)
+    if place is None or int(place[1]) >= len(rows):
+        return False
+    row, says = rows[int(place[1])], message[place.end() :]
+    asked = (place[2] or "").partition(".")[0]
+    known = {"nullable": "required", "newType": "type"}.get(asked, asked)
+    field = known if known in row.fields else "name" if "name" in row.fields else "column"
+    row.add_error(field, f"{says[0].upper()}{says[1:]}{'' if says.endswith('.') else '.'}")
+    return True
 
 
 def read_type(text: str, shape: TableShape) -> Any:
@@ -204,11 +226,11 @@ def _read_type(text: str, shape: TableShape, depth: int) -> Any:
             key, value = (_read_type(part, shape, depth + 1) for part in parts)
             return {"type": "map", "keyType": key, "valueType": value}
     try:
-        is_known = parse_primitive(text) is not None
+        primitive = parse_primitive(text)
     except ValueError as wrong:
         raise forms.ValidationError(f"{str(wrong).capitalize()}.") from None
-    if is_known:
-        return text
+    if primitive is not None:
+        return str(primitive)
     if shape.takes_other_types:
         return {"type": "external", "catalogString": text}
     raise forms.ValidationError(f"There is no type {quote(text)}. Known are {', '.join(shape.types)}.")

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from access.explain import reach
+from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
 from catalogs.services.description import describe
@@ -48,8 +49,9 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     context: dict[str, Any] = {"about": about, "standing": reach.standing(actor, target)}
     if target.kind == Kind.VIEW and not about.is_path:
         context |= views.about_view(actor, target)
-    if target.kind == Kind.TABLE and about.metadata is not None:
-        context["contents"] = contents_of(about.metadata)
+    if target.kind == Kind.TABLE and not about.is_path:
+        context["contents"] = contents_of(about.metadata or {})
+        context["may_alter"] = bool(about.columns) and policy.permits(actor, operations.ALTER_TABLE, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:
         context |= _below(request, actor, target)
     if monitoring.may_watch(actor, target):  # after the external system was queried for the children

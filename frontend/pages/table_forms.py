@@ -12,11 +12,12 @@ from django.views.decorators.http import require_http_methods
 from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing, tables
-from formats.native.tables import CreateTableRequest
-from frontend import toasts
+from formats.native.tables import CreateTableRequest, TableUpdatesRequest
+from frontend import tabs, toasts
 from frontend.confusables import spelled
+from frontend.forms.column_changes import STALE, Changes, ColumnChanges
 from frontend.forms.tables import ROWS, TableForm
-from frontend.page_decorators import keeps_form, may_make_table, signed_in
+from frontend.page_decorators import UNTYPED, keeps_form, may_make_table, signed_in
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -25,6 +26,7 @@ from metalake.wire import read
 from providers.table_shapes import TableShape
 
 MORE = "more-"  # the button that adds rows to a part: `act=more-columns`
+CHANGED = ("place", "name", "type", "required", "comment", "drop")
 TITLES = {"columns": "Columns", "partitioning": "Partitions", "sorting": "Sort order"}
 
 
@@ -61,6 +63,61 @@ def make_table(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespon
     return render(request, "frontend/tables/table_form.html", context, status=422 if is_wrong else 200)
 
 
+@require_http_methods(["GET", "POST"])
+@signed_in
+def change_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpResponse:
+    """The columns of a table as rows; what changes is shown (`act=preview`) before it is made (`act=apply`)."""
+    target = tabs.locate(actor, object_id, "columns")
+    if target.kind != Kind.TABLE:
+        raise NotFound("There is no such table.")
+    policy.require(actor, operations.ALTER_TABLE, target)
+    record = tables.load_table(actor, target.address)
+    parts = tables.native_parts(record)
+    version, shape = tables.columns_version(parts), _shape_of(target, is_iceberg=record.metadata_location is not None)
+    sent = request.POST if request.method == "POST" else None
+    act, since = (sent or {}).get("act", ""), (sent or {}).get("since", version)
+    asks = act in ("preview", "apply")
+    form = ColumnChanges(parts["columns"], shape, sent, more=act == MORE + "columns", checks=asks)
+    context: dict[str, Any] = {"target": target, "form": form, "shape": shape, "since": since, "is_wrong": False}
+    if asks:
+        changes = form.changes() if since == version and form.is_valid() else None
+        if since != version:
+            form.errors.append(STALE)
+        if changes is not None and form.is_valid():
+            if act == "preview" or not changes.updates:
+                echoed = [(name, value) for name, value in request.POST.items() if name not in UNTYPED]
+                shown = {"changes": changes, "echoed": echoed}
+                return render(request, "frontend/tables/changes.html", context | shown)
+            if _alter(actor, target, form, changes, since):
+                toasts.add(request, f"The columns of {spelled(target.name)} are changed.")
+                return redirect("frontend:object", target.id)
+        context["is_wrong"] = True
+    part = {"name": "columns", "title": "Columns", "rows": form.rows, "checks": context["is_wrong"]}
+    context["part"] = part | {"labels": [(name, ROW_LABELS[name]) for name in CHANGED]}
+    return render(request, "frontend/tables/columns_form.html", context, status=422 if context["is_wrong"] else 200)
+
+
+def _shape_of(table: Located, *, is_iceberg: bool) -> TableShape:
+    """What this table may have: a catalog of several formats says it by the table's own."""
+    shapes = tables.shapes(table.above())
+    named = [shape for name, shape in shapes.items() if (name == "iceberg") == is_iceberg]
+    return (named or list(shapes.values()))[0]
+
+
+def _alter(actor: Actor, target: Located, form: ColumnChanges, changes: Changes, since: str) -> bool:
+    """Make the changes in one commit; False with the error in the form."""
+    try:
+        asked = read(TableUpdatesRequest, {"updates": changes.updates}, kind=Kind.TABLE)
+        tables.alter_native_table(actor, target.address, asked.updates, since)
+    except (Forbidden, NotFound):
+        raise
+    except MetalakeError as refusal:
+        note_failure(refusal)
+        form.refuse(refusal, changes)
+        return False
+    return True
+
+
 def _create(actor: Actor, target: Located, form: TableForm) -> Located | None:
     """The table as it was made; None with the error in the form."""
     try:
@@ -93,5 +150,5 @@ def parts_of(form: TableForm, shape: TableShape, checks: bool) -> list[dict[str,
 
 ROW_LABELS = {
     "name": "Name", "type": "Type", "required": "Required", "comment": "Comment", "column": "Column", "how": "By",
-    "number": "Number", "direction": "Direction", "nulls": "Empty values",
+    "place": "Place", "drop": "Drop", "number": "Number", "direction": "Direction", "nulls": "Empty values",
 }  # fmt: skip

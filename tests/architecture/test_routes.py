@@ -25,6 +25,7 @@ PAGES = {
     "tree": (CALLER,),
     "objects/<int:object_id>": ("load", "list_below", "list_tables", "list_views", "read_access"),
     "objects/<int:object_id>/columns": ("load",),
+    "objects/<int:object_id>/columns/change": ("load", "alter_table"),
     "objects/<int:object_id>/snapshots": ("load",),
     "objects/<int:object_id>/lineage": ("load",),
     "choose/<str:section>": (CALLER,),

@@ -16,6 +16,7 @@ ADDRESSES = {
     "objects/<int:object_id>/revoke": "/objects/{schema}/revoke?role=reader&privilege=select_table",
     "metalakes/<int:metalake_id>/undo": "/metalakes/{metalake}/undo",
     "objects/<int:object_id>/columns": "/objects/{table}/columns",
+    "objects/<int:object_id>/columns/change": "/objects/{table}/columns/change",
     "objects/<int:object_id>/snapshots": "/objects/{table}/snapshots",
     "objects/<int:object_id>/lineage": "/objects/{view}/lineage",
     "objects/<int:object_id>/dialects": "/objects/{view}/dialects",

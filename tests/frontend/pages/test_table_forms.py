@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from catalogs.services import tables
-from metalake.errors import NotFound
+from metalake.errors import Conflict, NotFound
 from metalake.lineage import Address
 from providers.base import Offer, Storage
 from providers.table_shapes import shapes_of
@@ -124,7 +124,7 @@ def test_each_mistake_stands_at_its_row_and_nothing_is_lost(admin: Client, ids: 
 def test_more_rows_check_nothing_and_keep_what_was_typed(admin: Client, ids: Ids) -> None:
     body = typed("", [column("only"), column("", "lnog")])
     status, page = send(admin, f"/objects/{ids['eu']}/tables/new", body | {"act": "more-columns"})
-    assert status == 200 and 'value="lnog"' in page and 'class="error" id="id_columns' not in page
+    assert status == 200 and 'value="lnog"' in page and "aria-invalid" not in page and "This field" not in page
     assert 'name="columns-TOTAL_FORMS" value="8"' in page and 'name="partitioning-TOTAL_FORMS" value="1"' in page
     huge = body | {"act": "more-columns", "columns-TOTAL_FORMS": "999"}
     assert 'name="columns-TOTAL_FORMS" value="1000"' in send(admin, f"/objects/{ids['eu']}/tables/new", huge)[1]
@@ -174,3 +174,113 @@ def test_what_a_store_cannot_do_is_declared_with_the_reason() -> None:
     assert {"partitioning", "sorting", "properties", "moving"} == set(database.lacks)
     managed = shapes_of(Offer(storage=Storage.MANAGED, formats=frozenset({"iceberg"})))["iceberg"]
     assert not managed.lacks and not managed.properties
+
+
+# Altering
+
+
+def add_wide(admin: Client, ids: Ids) -> str:
+    """The page that alters the table `wide`, of the columns a, b and c."""
+    rows = [column("a", "integer", comment="first"), column("b", "string"), column("c", "date", required="on")]
+    assert send(admin, f"/objects/{ids['eu']}/tables/new", typed("wide", rows))[0] == 302
+    wide = find(Address(metalake="demo", catalog="lake", schema=("orders", "eu"), leaf="wide"))
+    return f"/objects/{wide.id}/columns/change"
+
+
+def opened(client: Client, path: str) -> dict[str, str]:
+    """The form's fields as a browser would send them untouched."""
+    page = text(client, path)
+    fields = dict(re.findall(r'<input type="(?:text|number|hidden)" name="([\w-]+)" value="([^"]*)"', page))
+    ticked = re.findall(r'<input type="checkbox" name="([\w-]+)"[^>]*checked', page)
+    return fields | dict.fromkeys(ticked, "on")
+
+
+def test_columns_change_all_at_once_after_a_preview(admin: Client, ids: Ids) -> None:
+    path = add_wide(admin, ids)
+    assert f'href="{path}">Change columns' in text(admin, path.removesuffix("/columns/change"))
+    body = opened(admin, path)
+    assert (body["columns-0-was"], body["columns-2-required"], body["columns-0-comment"]) == ("a", "on", "first")
+    same = send(admin, path, body | {"act": "preview"})[1]
+    assert "Nothing differs" in same and 'value="apply"' not in same
+    typed_now = {
+        "columns-0-name": "id", "columns-0-type": "long", "columns-0-comment": "", "columns-1-drop": "on",
+        "columns-2-place": "1", "columns-3-name": "b", "columns-3-type": "map<string,long>", "columns-3-comment": "new",
+    }  # fmt: skip
+    body |= typed_now
+    del body["columns-2-required"]
+    status, page = send(admin, path, body | {"act": "preview"})
+    said = re.findall(r"<li>([^<]*)</li>", page.partition('class="notes"')[2].partition("</ol>")[0])
+    assert status == 200 and said == [
+        "Column b is dropped.",
+        "Column a is renamed to id.",
+        "The type of id changes from integer to long.",
+        "The comment of id is removed.",
+        "Column c becomes optional.",
+        "Column b is added, of type map&lt;string, long&gt;.",
+        "Column c moves to the beginning.",
+    ]
+    assert [each["name"] for each in parts_of("wide")["columns"]] == ["a", "b", "c"], "nothing is made by a look"
+    back = send(admin, path, body | {"act": "edit"})[1]
+    assert 'name="columns-0-name" value="id"' in back
+    assert send(admin, path, body | {"act": "apply"})[0] == 302
+    made = [(each["name"], each["type"], each["nullable"]) for each in parts_of("wide")["columns"]]
+    assert [each[0] for each in made] == ["c", "id", "b"] and made[1] == ("id", "long", True) and made[0][2]
+
+
+def test_a_table_that_changed_meanwhile_is_refused_with_the_input_kept(admin: Client, ids: Ids) -> None:
+    path = add_wide(admin, ids)
+    mine, other = opened(admin, path), opened(admin, path)
+    assert send(admin, path, other | {"columns-1-name": "bee", "act": "apply"})[0] == 302
+    for act in ("preview", "apply"):
+        status, page = send(admin, path, mine | {"columns-0-name": "mine", "act": act})
+        assert status == 422 and "changed by somebody else" in page and 'value="mine"' in page
+    address = Address(metalake="demo", catalog="lake", schema=("orders", "eu"), leaf="wide")
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        tables.alter_native_table(actor("admin"), address, [], mine["since"])
+
+
+def test_a_change_that_cannot_be_made_stands_at_its_row(admin: Client, ids: Ids) -> None:
+    path = add_wide(admin, ids)
+    body = opened(admin, path)
+
+    def wrong(field: str, **more: str) -> str:
+        status, page = send(admin, path, body | {"act": "apply"} | {k.replace("_", "-"): v for k, v in more.items()})
+        assert status == 422, page
+        return error_at(page, field)
+
+    assert "string" in wrong("columns-1-type", columns_1_type="long")
+    assert "another column" in wrong("columns-0-name", columns_0_name="b", columns_1_name="a")
+    assert "no type" in wrong("columns-3-type", columns_3_name="x", columns_3_type="lnog")
+    assert "required" in wrong("columns-3-type", columns_3_name="x")
+    assert wrong("columns-1-required", columns_1_required="on")
+    for name in hostile.SOME:
+        assert send(admin, path, body | {"act": "preview", "columns-0-name": name})[0] == 200
+        assert name not in send(admin, path, body | {"act": "preview", "columns-0-name": name})[1]
+    chain = {"columns-0-name": "b", "columns-1-name": "z", "act": "apply"}
+    assert send(admin, path, body | chain)[0] == 302, "a name that becomes free is free"
+    assert [each["name"] for each in parts_of("wide")["columns"]] == ["b", "z", "c"]
+
+
+def test_columns_of_another_system_change_there(admin: Client, ids: Ids, world: World) -> None:
+    station = add_outside(world)
+    below(admin, station.id)
+    below(admin, find(Address(metalake="demo", catalog="station", schema=("weather",))).id)
+    winds = find(Address(metalake="demo", catalog="station", schema=("weather",), leaf="winds"))
+    path = f"/objects/{winds.id}/columns/change"
+    body = opened(admin, path)
+    status, page = send(admin, path, body | {"columns-0-comment": "in knots", "act": "apply"})
+    assert status == 422 and "Memory cannot change that." in page and 'value="in knots"' in page
+    assert send(admin, path, body | {"columns-0-name": "knots", "act": "apply"})[0] == 302
+    assert parts_of("winds", ("weather",), "station")["columns"][0]["name"] == "knots"
+    status, page = send(admin, path, body | {"columns-0-name": "again", "act": "apply"})
+    assert status == 422 and "changed by somebody else" in page
+
+
+@pytest.mark.store
+def test_only_who_may_alter_a_table_changes_its_columns(ids: Ids) -> None:
+    path = f"/objects/{ids['sales']}/columns/change"
+    rita = sign_in("rita")
+    assert "Change columns" not in text(rita, f"/objects/{ids['sales']}")
+    assert rita.get(path).status_code == rita.post(path, {"act": "apply"}).status_code == 403
+    assert sign_in("mia").get(path).status_code == sign_in("otto").get(path).status_code == 404
+    assert sign_in("admin").get(f"/objects/{ids['eu']}/columns/change").status_code == 404
