@@ -95,8 +95,13 @@ def contents_of(metadata: Json) -> Contents | None:
     for snapshot in _objects(metadata, "snapshots"):
         if current is not None and _whole(snapshot.get("snapshot-id")) == current:
             summary = _object(snapshot, "summary")
-            totals = (_whole(summary.get(f"total-{of}")) for of in ("records", "files-size", "data-files"))
-            return Contents(*totals, _moment(snapshot.get("timestamp-ms")), str(summary.get("operation") or ""))
+            return Contents(
+                rows=_whole(summary.get("total-records")),
+                size=_whole(summary.get("total-files-size")),
+                files=_whole(summary.get("total-data-files")),
+                at=_moment(snapshot.get("timestamp-ms")),
+                operation=str(summary.get("operation") or ""),
+            )
     return None
 
 

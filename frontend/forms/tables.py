@@ -123,19 +123,19 @@ def rows_of(
 
 
 class TableForm(DescribedForm):
-    """A new table of one format. `more` names the part to which rows are added; nothing is checked then."""
+    """A new table of one format. `more` names the part to which rows are added. Not `checks`: nothing is wrong."""
 
     name = name_field("Name", longest=255)
     comment = forms.CharField(label="Comment", required=False, widget=forms.Textarea(attrs={"rows": 2}))
     properties = PropertiesField(label="Properties")
 
-    def __init__(self, shape: TableShape, data: Mapping[str, Any] | None, more: str = "") -> None:
+    def __init__(self, shape: TableShape, data: Mapping[str, Any] | None, more: str, *, checks: bool) -> None:
         super().__init__(data)
         self.shape = shape
-        if more:
+        if data is not None and not checks:
             self._errors = forms.utils.ErrorDict()
         self.parts = {
-            part: rows_of(part, shape, data, MORE[part] if part == more else 0, checks=not more)
+            part: rows_of(part, shape, data, MORE[part] if part == more else 0, checks=checks)
             for part in ROWS
             if part not in shape.lacks and (part != "partitioning" or shape.transforms)
         }

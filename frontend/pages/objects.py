@@ -76,8 +76,8 @@ def _below(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
         context["has_conditions"] = bool(conditions)
     rows = [(child, conditions.get(child.id)) for child in level.children]
     if conditions and not goes_on and level.next is None:  # a part of the list in another order would mislead
-        context["sorting"] = Sorting(request.GET.get("order", ""))
-        rows = context["sorting"].of(rows)
+        sorting = Sorting(request.GET.get("order", ""))
+        context["sorting"], rows = sorting, sorting.of(rows)
     return context | {"rows": rows}
 
 

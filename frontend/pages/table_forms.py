@@ -46,11 +46,12 @@ def make_table(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespon
     sent = request.POST if request.method == "POST" else None
     if sent is None and "name" in request.GET:
         sent = request.GET  # the input from before signing in again
-    act = (sent or {}).get("act", "")
+    act = sent.get("act", "") if sent else ""
     more = act.removeprefix(MORE) if act.startswith(MORE) else ""
-    form = TableForm(shapes[chosen], sent, more)
+    checks = request.method == "POST" and not more
+    form = TableForm(shapes[chosen], sent, more, checks=checks)
     is_wrong = False
-    if request.method == "POST" and not more:
+    if checks:
         made = _create(actor, target, form) if form.is_valid() else None
         if made is not None:
             toasts.add(request, f"Table {spelled(made.name)} is made, and you own it.")
@@ -75,7 +76,7 @@ def change_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpRe
     parts = tables.native_parts(record)
     version, shape = tables.columns_version(parts), _shape_of(target, is_iceberg=record.metadata_location is not None)
     sent = request.POST if request.method == "POST" else None
-    act, since = (sent or {}).get("act", ""), (sent or {}).get("since", version)
+    act, since = (sent.get("act", ""), sent.get("since", "")) if sent is not None else ("", version)
     asks = act in ("preview", "apply")
     form = ColumnChanges(parts["columns"], shape, sent, more=act == MORE + "columns", checks=asks)
     context: dict[str, Any] = {"target": target, "form": form, "shape": shape, "since": since, "is_wrong": False}
