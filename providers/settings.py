@@ -22,7 +22,7 @@ class Settings(BaseModel):
     # A sentence for each title, and the titles that few catalogs need: a form folds these.
     leads: ClassVar[Mapping[str, str]] = {
         "Connection": "Where the system is, and the account that this server uses there.",
-        "Locations": "Where tables may lie. Nothing else in the storage is read or written.",
+        "Locations": "Where tables may lie.",
         "Tables": "Which tables are shown, and how new ones are made.",
         "Schemas": "How schemas are arranged.",
         "Freshness": "How old an answer may be, and when the whole catalog is compared with its system.",

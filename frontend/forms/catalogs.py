@@ -271,7 +271,7 @@ class CatalogForm(forms.Form):
             for title, fields in rows.items()
             if fields
         ]
-        others = Group("More", "What only the engines or the storage know.", True, [(self[OTHERS], None)])
+        others = Group("More", "Properties for engines and for the storage.", True, [(self[OTHERS], None)])
         return [*sorted(groups, key=lambda group: group.is_folded), others]
 
     @property

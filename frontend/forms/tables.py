@@ -18,6 +18,7 @@ from providers.table_shapes import TableShape
 
 Json = dict[str, Any]
 MOST_ROWS = 1_000
+FEWER = 2  # after the rows that there are
 MORE = {"columns": 5, "partitioning": 2, "sorting": 2}
 """Empty rows at first, and how many are added at a time."""
 WITH_WIDTH = {"bucket": "numBuckets", "truncate": "width"}
@@ -111,7 +112,8 @@ def rows_of(
     **options: Any,
 ) -> Any:
     """The formset of one part; `more` empty rows are added to those that were sent. Not `checks`: no row is wrong."""
-    kind: Any = forms.formset_factory(row or ROWS[part], extra=MORE[part], max_num=MOST_ROWS, absolute_max=MOST_ROWS)
+    extra = MORE[part] if row is None else FEWER
+    kind: Any = forms.formset_factory(row or ROWS[part], extra=extra, max_num=MOST_ROWS, absolute_max=MOST_ROWS)
     if data is not None and more:
         sent = str(data.get(f"{part}-TOTAL_FORMS", ""))
         count = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 5 else 0
@@ -233,7 +235,7 @@ def _read_type(text: str, shape: TableShape, depth: int) -> Any:
         return str(primitive)
     if shape.takes_other_types:
         return {"type": "external", "catalogString": text}
-    raise forms.ValidationError(f"There is no type {quote(text)}. Known are {', '.join(shape.types)}.")
+    raise forms.ValidationError(f"There is no type {quote(text)}. Common are {', '.join(shape.types[1:8])}.")
 
 
 def _split(text: str) -> list[str]:
