@@ -17,7 +17,7 @@ from metalake.wire import quote
 from providers.table_shapes import TableShape
 
 Json = dict[str, Any]
-MOST_ROWS = 1_000
+MOST_ROWS = 130  # of one part: Django takes 1,000 fields in a request
 FEWER = 2  # after the rows that there are
 MORE = {"columns": 5, "partitioning": 2, "sorting": 2}
 """Empty rows at first, and how many are added at a time."""

@@ -18,6 +18,7 @@ from frontend.confusables import spelled
 from frontend.forms.column_changes import STALE, Changes, ColumnChanges
 from frontend.forms.tables import ROWS, TableForm
 from frontend.page_decorators import UNTYPED, keeps_form, may_make_table, signed_in
+from frontend.pages.tables import number
 from metalake.errors import Forbidden, MetalakeError, NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -26,6 +27,8 @@ from metalake.wire import read
 from providers.table_shapes import TableShape
 
 MORE = "more-"  # the button that adds rows to a part: `act=more-columns`
+AT_ONCE = 100  # columns of a wide table that one page changes
+MANY = f"Columns of tables with more than {AT_ONCE} are moved over the APIs."
 CHANGED = ("place", "name", "type", "required", "comment", "drop")
 TITLES = {"columns": "Columns", "partitioning": "Partitions", "sorting": "Sort order"}
 
@@ -77,9 +80,14 @@ def change_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpRe
     version, shape = tables.columns_version(parts), _shape_of(target, is_iceberg=record.metadata_location is not None)
     sent = request.POST if request.method == "POST" else None
     act, since = (sent.get("act", ""), sent.get("since", "")) if sent is not None else ("", version)
-    asks = act in ("preview", "apply")
-    form = ColumnChanges(parts["columns"], shape, sent, more=act == MORE + "columns", checks=asks)
+    asks, start, every = act in ("preview", "apply"), number(request.GET.get("after", "")), parts["columns"]
+    if len(every) > AT_ONCE:
+        shape = replace(shape, lacks={**shape.lacks, "moving": MANY})
+    form = ColumnChanges(every[start : start + AT_ONCE], shape, sent, more=act == MORE + "columns", checks=asks)
     context: dict[str, Any] = {"target": target, "form": form, "shape": shape, "since": since, "is_wrong": False}
+    if len(every) > AT_ONCE:
+        context["pages"] = [(at, at + 1, min(at + AT_ONCE, len(every))) for at in range(0, len(every), AT_ONCE)]
+        context["start"] = start
     if asks:
         changes = form.changes() if since == version and form.is_valid() else None
         if since != version:

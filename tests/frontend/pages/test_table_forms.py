@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from catalogs.services import tables
+from frontend.pages import table_forms
 from metalake.errors import Conflict, NotFound
 from metalake.lineage import Address
 from providers.base import Offer, Storage
@@ -127,7 +128,8 @@ def test_more_rows_check_nothing_and_keep_what_was_typed(admin: Client, ids: Ids
     assert status == 200 and 'value="lnog"' in page and "aria-invalid" not in page and "This field" not in page
     assert 'name="columns-TOTAL_FORMS" value="8"' in page and 'name="partitioning-TOTAL_FORMS" value="1"' in page
     huge = body | {"act": "more-columns", "columns-TOTAL_FORMS": "999"}
-    assert 'name="columns-TOTAL_FORMS" value="1000"' in send(admin, f"/objects/{ids['eu']}/tables/new", huge)[1]
+    page = send(admin, f"/objects/{ids['eu']}/tables/new", huge)[1]
+    assert 'name="columns-TOTAL_FORMS" value="130"' in page and "at most 130 rows" in page
 
 
 def test_hostile_names_of_columns_are_names_or_a_sentence(admin: Client, ids: Ids) -> None:
@@ -259,6 +261,16 @@ def test_a_change_that_cannot_be_made_stands_at_its_row(admin: Client, ids: Ids)
     chain = {"columns-0-name": "b", "columns-1-name": "z", "act": "apply"}
     assert send(admin, path, body | chain)[0] == 302, "a name that becomes free is free"
     assert [each["name"] for each in parts_of("wide")["columns"]] == ["b", "z", "c"]
+
+
+def test_a_wide_table_changes_page_by_page(admin: Client, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = add_wide(admin, ids)
+    monkeypatch.setattr(table_forms, "AT_ONCE", 2)
+    assert 'value="b"' in text(admin, path) and 'value="c"' not in text(admin, path)
+    body = opened(admin, f"{path}?after=2")
+    assert body["columns-0-was"] == "c" and "moved over the APIs" in text(admin, path)
+    assert send(admin, f"{path}?after=2", body | {"columns-0-name": "see", "act": "apply"})[0] == 302
+    assert [each["name"] for each in parts_of("wide")["columns"]] == ["a", "b", "see"]
 
 
 def test_columns_of_another_system_change_there(admin: Client, ids: Ids, world: World) -> None:
