@@ -20,6 +20,7 @@ from tests.demo import actor
 from tests.frontend import axe, signed_in
 from tests.frontend.conftest import find
 from tests.frontend.hands import Keyboard
+from tests.frontend.pages import test_table_forms as table_forms
 from tests.frontend.pages.test_catalogs import error_at, new, send
 from tests.frontend.shop import Shop
 from tests.mariadb import MariaDB
@@ -79,9 +80,9 @@ def shown(client: Client, path: str) -> str:
 def test_the_form_groups_what_providers_declare(admin: Client, ids: dict[str, int]) -> None:
     page = admin.get(new(ids), {"provider": "jdbc-postgresql"}).content.decode()
     titles = re.findall(r'<h2 id="group-\d+">([^<]+)</h2>', page)
-    assert titles == ["Connection", "Pool", "Schemas", "Freshness"]
+    assert titles == ["Connection", "Freshness", "Pool", "Schemas", "More"]
     order = re.findall(r'name="property-([\w.-]+)"', page)
-    assert order[:3] == ["jdbc-url", "jdbc-database", "jdbc-user"] and order[-2:] == ["cache-ttl", "refresh-interval"]
+    assert order[:3] == ["jdbc-url", "jdbc-database", "jdbc-user"] and order[-1:] == ["nested-namespaces"]
     vaulted = admin.get(new(ids), {"provider": "memory-flat"}).content.decode()
     assert f'<h2 id="group-1">{FlatMemoryProvider.label}</h2>' in vaulted, "what no group names"
 
@@ -177,3 +178,20 @@ def test_a_database_is_registered_by_keyboard(page: Page, metalake_server: Metal
     hands.press(page.get_by_role("button", name="Register"))
     page.wait_for_selector("main h1:has-text('sales')")
     assert CANARY not in page.content()
+
+
+def test_a_table_is_made_and_changed_in_its_database(admin: Client, sales: dict[str, int], postgres_url: str) -> None:
+    schema = find(Address(metalake="demo", catalog="sales", schema=("public",)))
+    path = f"/objects/{schema.id}/tables/new"
+    page = admin.get(path).content.decode()
+    assert "Tables of a database are made plain here" in page and 'name="partitioning-' not in page
+    body = table_forms.typed("visits", [table_forms.column("id", required="on"), table_forms.column("what", "jsonb")])
+    answer = admin.post(path, body)
+    assert answer.status_code == 302, answer.content.decode()
+    change = f"{answer['Location']}/columns/change"
+    assert "adds columns at the end and moves none" in admin.get(change).content.decode()
+    columns = table_forms.opened(admin, change) | {"columns-1-name": "details", "act": "apply"}
+    assert admin.post(change, columns).status_code == 302
+    with psycopg.connect(postgres_url) as connection:
+        rows = connection.execute("SELECT details FROM visits").description
+    assert rows and rows[0].type_display == "jsonb"
