@@ -101,7 +101,7 @@ def change_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpRe
                 toasts.add(request, f"The columns of {spelled(target.name)} are changed.")
                 return redirect("frontend:object", target.id)
         context["is_wrong"] = True
-    part = {"name": "columns", "title": "Columns", "rows": form.rows, "checks": context["is_wrong"]}
+    part = {"slug": "columns", "title": "Columns", "rows": form.rows, "checks": context["is_wrong"]}
     context["part"] = part | {"labels": [(name, ROW_LABELS[name]) for name in CHANGED]}
     return render(request, "frontend/tables/columns_form.html", context, status=422 if context["is_wrong"] else 200)
 
@@ -145,7 +145,7 @@ def parts_of(form: TableForm, shape: TableShape, checks: bool) -> list[dict[str,
     """Each part of the form for the template; its rows with their errors only if they were checked."""
     return [
         {
-            "name": part,
+            "slug": part,
             "title": TITLES[part],
             "rows": form.parts.get(part),
             "labels": [(name, ROW_LABELS[name]) for name in ROWS[part].base_fields],
