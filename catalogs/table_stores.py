@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -147,8 +147,15 @@ class TableStore(LeafStore):
         """Create a table in a schema from a native create request."""
 
     @abstractmethod
-    def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        """Apply the native API's updates, all or none."""
+    def alter(
+        self,
+        actor: Actor,
+        address: Address,
+        table: Located,
+        updates: Sequence[Any],
+        requires: Callable[[Json], None] = lambda parts: None,
+    ) -> TableRecord:
+        """Apply the native API's updates, all or none, to the table whose parts `requires` accepts: it may raise."""
 
     @abstractmethod
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:

@@ -32,8 +32,8 @@ from metalake.rest.exceptions import shape_of
 LONGEST = 2000  # characters of a URL: Django redirects to at most 2,048
 UNTYPED = ("csrfmiddlewaretoken", "token", "plan", "act", "shown")
 __all__ = [
-    "home", "is_partial", "keeps_form", "local_path", "may_make_schema", "may_make_view", "permits", "require",
-    "signed_in", "takes_schemas", "takes_views",
+    "home", "is_partial", "keeps_form", "local_path", "may_make_schema", "may_make_table", "may_make_view", "permits",
+    "require", "signed_in", "takes_schemas", "takes_views",
 ]  # fmt: skip
 Page = Callable[..., HttpResponse]
 
@@ -115,6 +115,12 @@ def may_make_view(actor: Actor, target: Located) -> bool:
 def takes_views(target: Located) -> bool:
     """Whether views may lie directly in this object."""
     return target.kind == Kind.SCHEMA and Kind.VIEW in leaf_kinds(target)
+
+
+def may_make_table(actor: Actor, target: Located) -> bool:
+    """Whether the actor may create a table directly in this object."""
+    takes_tables = target.kind == Kind.SCHEMA and Kind.TABLE in leaf_kinds(target)
+    return takes_tables and policy.permits(actor, operations.CREATE_TABLE, target)
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:

@@ -13,7 +13,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
 from frontend import view_as
-from frontend.page_decorators import is_partial, may_make_schema, may_make_view, permits
+from frontend.page_decorators import is_partial, may_make_schema, may_make_table, may_make_view, permits
 from frontend.sections import first_level
 from metalake.errors import NotFound
 from metalake.kinds import KINDS, Kind
@@ -89,6 +89,7 @@ def show(
         "may_make_schema": may_make_schema(actor, target),
         "may_make_view": may_make_view(actor, target),
         "may_ask_why": target.kind in operations.FAMILIES["read_access"],
+        "may_make_table": may_make_table(actor, target),
         "may_grant": policy.permits(actor, operations.grant_on(target.kind), target),
         "may_change": target.kind == Kind.CATALOG and permits(request, operations.ALTER_CATALOG, target),
     }

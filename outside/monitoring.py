@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.conf import settings
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 
 from authz import operations, policy
@@ -18,16 +18,17 @@ from authz.locks import Lock
 from authz.objects import by_ids
 from authz.transactions import write
 from catalogs.lookup import by_id
-from catalogs.models import Intent, RefreshRun, Tombstone
+from catalogs.models import Catalog, Intent, RefreshRun, Tombstone
 from catalogs.services.alterations import event
 from catalogs.services.writes import hold_each
-from catalogs.stores import store_for
+from catalogs.stores import catalog_store_of, store_for
 from metalake.errors import NotFound
 from metalake.events import record
 from metalake.kinds import Kind
-from metalake.lineage import Located
+from metalake.lineage import Located, Node
 from outside import recovery, schedule
 from providers import circuit_breaker
+from providers.registry import PROVIDERS, provider_class
 
 SHOWN = 10  # runs
 MANY = 100  # tombstones, and writes
@@ -91,6 +92,47 @@ class Watch:
     def is_moving(self) -> bool:
         """Whether the state changes by itself, so that the page should reload."""
         return self.is_running or bool(self.under_way)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A catalog in a list: its provider, and of an outside one that the actor may refresh how it is."""
+
+    provider: str
+    health: Health | None = None
+    as_of: datetime | None = None  # when the newest complete walk began
+    stuck: int = 0  # writes that wait for a decision
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """What needs somebody first."""
+        if self.health is None:
+            return 4, self.provider
+        fine = 3 if self.health.answers and self.as_of else 2
+        return 0 if self.stuck else 1 if self.health.failures else fine, self.provider
+
+
+def conditions(actor: Actor, metalake: Located, catalogs: Iterable[Node]) -> dict[int, Condition]:
+    """The condition of each of these catalogs of a metalake, which the actor may load; at most three statements."""
+    nodes = {node.id: node for node in catalogs if node.kind == Kind.CATALOG}
+    rows = list(Catalog.objects.filter(pk__in=nodes).only("provider", "properties")) if nodes else []
+    labels = {row.pk: provider_class(row.provider).label if row.provider in PROVIDERS else row.provider for row in rows}
+    watched = [
+        row.pk
+        for row in rows
+        if catalog_store_of(row).is_mirrored
+        and policy.permits(actor, operations.REFRESH_CATALOG, metalake.below(nodes[row.pk]))
+    ]
+    walked, stuck = dict[int, datetime](), dict[int, int]()
+    if watched:
+        done = RefreshRun.objects.filter(in_catalog__in=watched, state=RefreshRun.State.DONE)
+        walked = dict(done.values_list("in_catalog_id").annotate(Max("started_at")))
+        writes = Intent.objects.filter(in_catalog_id__in=watched, state=Intent.State.STUCK)
+        stuck = dict(writes.values_list("in_catalog_id").annotate(Count("pk")))
+    return {
+        id: Condition(label, health_of(id), walked.get(id), stuck.get(id, 0)) if id in watched else Condition(label)
+        for id, label in labels.items()
+    }
 
 
 def may_watch(actor: Actor, catalog: Located) -> bool:

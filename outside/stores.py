@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from authz.actor import Actor
@@ -13,6 +13,7 @@ from catalogs.services.commits import commit, native_change
 from catalogs.services.resolution import located_now
 from catalogs.stores import CatalogStore, SchemaListing, SchemaRecord, SchemaStore, store_for
 from catalogs.table_stores import (
+    Json,
     PartitionStore,
     TableRecord,
     TableStore,
@@ -144,13 +145,20 @@ class OutsideTables(TableStore):
     def create(self, actor: Actor, address: Address, home: Located, asked: CreateTableRequest) -> TableRecord:
         return _record_of(creation.create(actor, address, home, asked))
 
-    def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
+    def alter(
+        self,
+        actor: Actor,
+        address: Address,
+        table: Located,
+        updates: Sequence[Any],
+        requires: Callable[[Json], None] = lambda parts: None,
+    ) -> TableRecord:
         """Alter a table; an Iceberg table by a commit to its metadata, like a managed one."""
         current = self.load(actor, table, refresh=True)
         if current.metadata_location is None:
-            tables.alter(actor, table, updates)
+            tables.alter(actor, table, updates, requires)
         else:
-            commit(actor, address, table, native_change(updates), current=self.pointers.read(current))
+            commit(actor, address, table, native_change(updates, requires), current=self.pointers.read(current))
         return self.load(actor, table, as_published=True)
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -104,16 +104,23 @@ def require_shown(table: Located, provider: Provider, definition: dict[str, Any]
         raise table.missing()
 
 
-def alter(actor: Actor, table: Located, updates: Sequence[Any]) -> None:
+def alter(
+    actor: Actor,
+    table: Located,
+    updates: Sequence[Any],
+    requires: Callable[[dict[str, Any]], None] = lambda parts: None,
+) -> None:
     """Alter a table by an intent, based on its current definition; updates that change nothing make no intent.
 
-    Raises Forbidden for a new location that the actor may not choose.
+    `requires` raises for a table that they should not be made on. Raises Forbidden for a new location that the actor
+    may not choose.
     """
     recheck(actor, table, operations.ALTER_TABLE)
     provider = provider_at(table)
 
     def attempt() -> None:
         mirrored = current(actor, table, provider, force=True)
+        requires(provider.tables.show(mirrored.definition))
         resolved = resolve_masks(updates, lambda: provider.tables.show(mirrored.definition)["properties"])
         expected = provider.tables.altered(mirrored.definition, resolved)
         if expected != mirrored.definition:

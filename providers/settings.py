@@ -19,6 +19,15 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="allow", populate_by_name=True)
     # Titles of the class's own properties in a form, in their order, each with the names that stand below it.
     groups: ClassVar[Mapping[str, Sequence[str]]] = {}
+    # A sentence for each title, and the titles that few catalogs need: a form folds these.
+    leads: ClassVar[Mapping[str, str]] = {
+        "Connection": "Where the system is, and the account that this server uses there.",
+        "Locations": "Where tables may lie.",
+        "Tables": "Which tables are shown, and how new ones are made.",
+        "Schemas": "How schemas are arranged.",
+        "Freshness": "How old an answer may be, and when the whole catalog is compared with its system.",
+    }
+    rare: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def declared(cls) -> list[str]:
@@ -51,20 +60,23 @@ class Settings(BaseModel):
 class ExternalSettings(Settings):
     """The declared properties of every external catalog."""
 
-    groups = {"Schemas": [NESTED], "Freshness": [CACHE_TTL, REFRESH_INTERVAL]}
+    groups = {"Freshness": [CACHE_TTL, REFRESH_INTERVAL], "Schemas": [NESTED]}
+    rare = frozenset({"Schemas", "Tables"})
     cache_ttl: int = Field(
         0,
         alias=CACHE_TTL,
         ge=0,
         le=86_400,
-        description="For how many seconds an answer of the outside system is good; 0 asks it every time.",
+        description="How long an answer of the outside system is good. In seconds over the API; 0 asks every time.",
+        json_schema_extra={"duration": "for {}", "none": "not at all: it is asked every time"},
     )
     refresh_interval: int | None = Field(
         None,
         alias=REFRESH_INTERVAL,
         ge=60,
         le=31_536_000,
-        description="Every how many seconds the whole catalog is walked and compared; left out, only on demand.",
+        description="How often the whole catalog is walked and compared. In seconds over the API.",
+        json_schema_extra={"duration": "every {}", "none": "only on demand"},
     )
     nested_namespaces: Literal["true", "false"] = Field(
         "false", alias=NESTED, description="Whether schemas may lie inside schemas."

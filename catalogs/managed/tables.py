@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from catalogs.services.cascade import remove
 from catalogs.services.commits import commit, native_change
 from catalogs.services.renames import rename, to_rename
 from catalogs.services.writes import Target, Write, write_to
-from catalogs.table_stores import PartitionStore, TableDraft, TableRecord, TableStore
+from catalogs.table_stores import Json, PartitionStore, TableDraft, TableRecord, TableStore
 from formats.iceberg import metadata_json
 from formats.iceberg.outlines import current_columns
 from formats.iceberg.translate import from_iceberg, to_iceberg
@@ -81,8 +81,15 @@ class ManagedTables(TableStore):
         draft = TableDraft(schema, spec, order, properties, location)
         return self.pointers.create(actor, address, home, draft)
 
-    def alter(self, actor: Actor, address: Address, table: Located, updates: Sequence[Any]) -> TableRecord:
-        return commit(actor, address, table, native_change(updates))
+    def alter(
+        self,
+        actor: Actor,
+        address: Address,
+        table: Located,
+        updates: Sequence[Any],
+        requires: Callable[[Json], None] = lambda parts: None,
+    ) -> TableRecord:
+        return commit(actor, address, table, native_change(updates, requires))
 
     def rename(self, actor: Actor, source: Address, table: Located, target: Address, *, iceberg: bool) -> Located:
         return write_to(actor, to_rename(source, target), rename, target.leaf or "")

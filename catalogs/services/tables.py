@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
+
+import orjson
 
 from authz import operations, policy
 from authz.actor import Actor
@@ -12,16 +15,17 @@ from catalogs.secrets import require_values
 from catalogs.services.alterations import require_enabled
 from catalogs.services.leaves import LeafList, schema_to_list, visible_names
 from catalogs.services.resolution import find, read_or_namesake, require_table, resolve_parent
-from catalogs.stores import store_for
+from catalogs.stores import leaf_kinds, offers_of, store_for
 from catalogs.table_stores import PartitionStore, TableDraft, TableRecord
 from formats.native.tables import CreateTableRequest
-from metalake.errors import Invalid, Unsupported
+from metalake.errors import Conflict, Invalid, Unsupported
 from metalake.hierarchy import check_new_name
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located
 from metalake.privileges import Privilege
 from metalake.rest.replies import Audit
 from metalake.statements import fetch
+from providers.table_shapes import TableShape, shapes_of
 
 OF_HIVE = frozenset({"hive.stored-as", "hive.input-format", "hive.serde"})  # Iceberg's catalog of Spark hands them on
 
@@ -116,6 +120,14 @@ def table_exists(actor: Actor, address: Address, *, iceberg: bool = False) -> No
     read_or_namesake(address, _find(actor, address), allow, read)
 
 
+def shapes(schema: Located) -> dict[str, TableShape]:
+    """What new tables in a schema may have, by format; none if its catalog has no tables."""
+    if schema.kind != Kind.SCHEMA or Kind.TABLE not in leaf_kinds(schema):
+        return {}
+    offer = offers_of(schema).get(Kind.TABLE)
+    return shapes_of(offer) if offer else {}
+
+
 def create_native_table(actor: Actor, address: Address, asked: CreateTableRequest) -> TableRecord:
     """Create a table from a native request."""
     require_values(asked.properties, kind=Kind.TABLE)
@@ -123,11 +135,24 @@ def create_native_table(actor: Actor, address: Address, asked: CreateTableReques
     return store_for(home, Kind.TABLE).create(actor, address, home, asked)
 
 
-def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any]) -> TableRecord:
-    """Apply the native API's updates to a table, all or none."""
+def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any], since: str | None = None) -> TableRecord:
+    """Apply the native API's updates to a table, all or none.
+
+    With `since`, a version of its columns, raises Conflict if they are others by now.
+    """
     table = _find(actor, address)
     policy.require(actor, operations.ALTER_TABLE, table)
-    return store_for(table, Kind.TABLE).alter(actor, address, table, updates)
+
+    def require_unchanged(parts: dict[str, Any]) -> None:
+        if since is not None and columns_version(parts) != since:
+            raise Conflict("The columns were changed meanwhile.", kind=Kind.TABLE)
+
+    return store_for(table, Kind.TABLE).alter(actor, address, table, updates, require_unchanged)
+
+
+def columns_version(parts: dict[str, Any]) -> str:
+    """A text that differs whenever the columns do, of the native API's JSON of a table."""
+    return sha256(orjson.dumps(parts["columns"], option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def create_table(actor: Actor, address: Address, draft: TableDraft, *, stage: bool = False) -> TableRecord:

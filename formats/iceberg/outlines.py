@@ -75,6 +75,36 @@ def current_columns(metadata: Json) -> tuple[ColumnOutline, ...]:
     return outline_struct(_schemas(metadata).get(_whole(metadata.get("current-schema-id")), {}))
 
 
+@dataclass(frozen=True)
+class Contents:
+    """What a table holds as of its current snapshot; None where the summary does not say. `size` is in bytes."""
+
+    rows: int | None
+    size: int | None
+    files: int | None
+    at: datetime | None
+    operation: str
+
+
+def contents_of(metadata: Json) -> Contents | None:
+    """The contents by the summary of the current snapshot; None without one.
+
+    Source: Iceberg spec, "Optional Snapshot Summary Fields".
+    """
+    current = _whole(metadata.get("current-snapshot-id"))
+    for snapshot in _objects(metadata, "snapshots"):
+        if current is not None and _whole(snapshot.get("snapshot-id")) == current:
+            summary = _object(snapshot, "summary")
+            return Contents(
+                rows=_whole(summary.get("total-records")),
+                size=_whole(summary.get("total-files-size")),
+                files=_whole(summary.get("total-data-files")),
+                at=_moment(snapshot.get("timestamp-ms")),
+                operation=str(summary.get("operation") or ""),
+            )
+    return None
+
+
 def outline_struct(struct: Json, depth: int = 0) -> tuple[ColumnOutline, ...]:
     """The columns of a schema, or the fields of a struct; fields nested too deep are left out."""
     return tuple(

@@ -31,6 +31,8 @@ OTHERS, VERSION = "others", "version"
 DIGITS = re.compile(r"[0-9]+")
 QUOTED = re.compile(r"'([^']+)'")
 WORDS = {"true": "yes", "false": "no"}
+USUAL = (0, 10, 30, 60, 300, 900, 1_800, 3_600, 21_600, 43_200, 86_400, 604_800)
+"""The durations to choose from, in seconds."""
 TYPE_AGAIN = "Type it again: what is secret is never sent back to a page."
 STALE = "The catalog was changed meanwhile by somebody else; nothing was saved. Open the form anew and type it there."
 
@@ -57,6 +59,46 @@ def choices() -> list[Choice]:
     return sorted(listed, key=lambda each: each.label.lower())
 
 
+class DurationSelect(forms.Select):
+    """Usual durations as "every 15 minutes"; a value that is none of them is one more choice."""
+
+    def __init__(self, words: str, choices: list[tuple[str, str]], attrs: dict[str, Any]) -> None:
+        super().__init__(attrs, choices)
+        self.words = words
+
+    def optgroups(self, name: str, value: list[Any], attrs: dict[str, Any] | None = None) -> list[Any]:
+        self.choices = [*self.choices]
+        for one in map(str, value):
+            if one and all(one != str(known) for known, _ in self.choices):
+                shown = in_words(self.words, int(one)) if DIGITS.fullmatch(one) and len(one) < 12 else one
+                self.choices.append((one, shown))
+        return super().optgroups(name, value, attrs)
+
+
+def in_words(words: str, seconds: int) -> str:
+    """`900` as "every 15 minutes", for the words "every {}": exact, in the largest unit that divides it."""
+    sizes = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+    size, unit = next(each for each in sizes if (seconds and seconds % each[0] == 0) or each[0] == 1)
+    count = seconds // size
+    return words.format(f"{count} {unit}{'' if count == 1 else 's'}").replace("every 1 ", "every ")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The fields below one title, each with its checkbox for removal if there is one; a folded one is opened first."""
+
+    title: str
+    lead: str
+    is_folded: bool
+    rows: list[tuple[forms.BoundField, forms.BoundField | None]]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something in it is filled in or wrong."""
+        fields = [field for pair in self.rows for field in pair if field is not None]
+        return any(field.errors or field.value() for field in fields)
+
+
 @dataclass(frozen=True)
 class Declared:
     """One property of a provider's settings."""
@@ -78,8 +120,13 @@ class Declared:
     @property
     def is_synonym(self) -> bool:
         """Whether it is another name for a property, which needs no second field."""
+        return bool(self.extra.get("synonym"))
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """What the declaration says of the form: `synonym`; `duration`, as "every {}", with the words for `none`."""
         extra = self.info.json_schema_extra
-        return isinstance(extra, dict) and bool(extra.get("synonym"))
+        return extra if isinstance(extra, dict) else {}
 
     @property
     def default(self) -> str:
@@ -113,10 +160,17 @@ class Declared:
         attributes = {"autocomplete": "off", "placeholder": self.default, "spellcheck": "false"}
         if self.types == [int]:
             bounds = {key: _bound(self.info, bound) for key, bound in (("min_value", "ge"), ("max_value", "le"))}
+            if words := self.extra.get("duration"):
+                return forms.IntegerField(widget=self._durations(words, bounds), **bounds, **common)
             # A browser would show an empty field for a value that is no number.
             shows_all = forms.TextInput if stored and not DIGITS.fullmatch(stored) else forms.NumberInput
             return forms.IntegerField(widget=shows_all(attrs=attributes), **bounds, **common)
         return forms.CharField(widget=forms.TextInput(attrs=attributes), **common)
+
+    def _durations(self, words: str, bounds: Mapping[str, Any]) -> DurationSelect:
+        least, most = bounds["min_value"] or 1, bounds["max_value"]
+        usual = [(str(one), in_words(words, one)) for one in USUAL if least <= one <= most]
+        return DurationSelect(words, [("", f"{self.extra['none']} (default)"), *usual], {"autocomplete": "off"})
 
 
 def declared_of(provider: type[Provider]) -> list[Declared]:
@@ -194,12 +248,13 @@ class CatalogForm(forms.Form):
             described = [f"{bound.auto_id}-help"] if bound.field.help_text else []
             bound.field.widget.attrs["aria-describedby"] = " ".join([*described, f"{bound.auto_id}-error"])
 
-    def groups(self) -> list[tuple[str, list[tuple[forms.BoundField, forms.BoundField | None]]]]:
-        """The properties' fields by group, each with its checkbox for removal if there is one.
+    def groups(self) -> list[Group]:
+        """The properties' fields by group, the rare ones last.
 
         Those of no group come first, under the provider's label, the required ones of them before the others.
         """
-        grouped = self.provider.settings.grouped()
+        settings = self.provider.settings
+        grouped = settings.grouped()
         placed = {name for names in grouped.values() for name in names}
         alone = [each.name for each in self.declared if each.name not in placed]
         alone.sort(key=lambda name: PROPERTY + name in self.fields and not self.fields[PROPERTY + name].required)
@@ -211,7 +266,13 @@ class CatalogForm(forms.Form):
             ]
             for title, names in {self.provider.label: alone, **grouped}.items()
         }
-        return [(title, fields) for title, fields in rows.items() if fields]
+        groups = [
+            Group(title, settings.leads.get(title, ""), title in settings.rare, fields)
+            for title, fields in rows.items()
+            if fields
+        ]
+        others = Group("More", "Properties for engines and for the storage.", True, [(self[OTHERS], None)])
+        return [*sorted(groups, key=lambda group: group.is_folded), others]
 
     @property
     def is_stale(self) -> bool:

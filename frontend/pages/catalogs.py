@@ -15,15 +15,18 @@ from django_htmx.http import HttpResponseClientRedirect
 from authz import operations
 from authz.actor import Actor
 from catalogs.services import browsing, catalogs, connections, nesting
+from frontend import toasts
+from frontend.confusables import spelled
 from frontend.forms.catalogs import PROPERTY, STALE, CatalogForm, choices
 from frontend.page_decorators import is_partial, require, signed_in
-from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound
+from metalake.errors import AlreadyExists, Forbidden, Invalid, MetalakeError, NotFound, ProviderUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Located
 from providers.registry import PROVIDERS, provider_class
 from providers.settings import NESTED
 
 WORKS = "The connection works."
+ANYWAY = "anyway"  # registers without trying the connection, after it was tried in vain
 UNNAMED = "untitled"  # for testing a connection before the catalog has a name
 
 
@@ -51,9 +54,11 @@ def register(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespon
 
     def keep() -> HttpResponse:
         comment = form.cleaned_data["comment"] or None
+        outcome = "" if request.POST.get("act") == ANYWAY else f" {try_it()}"
         row = catalogs.create_catalog(
             actor, metalake, form.cleaned_data["name"], type_, name, comment, form.properties()
         )
+        toasts.add(request, f"Catalog {spelled(row.name)} is registered.{outcome}")
         return _moved_on(request, row.pk)
 
     return _answer(request, form, context, try_it, keep)
@@ -137,6 +142,7 @@ def _answer(
             form.refuse(refusal)
         except MetalakeError as failure:
             message = form.hushed(failure.message)
+            context["may_insist"] = form.row is None and isinstance(failure, ProviderUnavailable)
     if form.errors and not message:
         message = "That is not right yet: see what is said at the fields."
     context |= {"message": message, "works": works}

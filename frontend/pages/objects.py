@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -9,9 +11,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from access.explain import reach
+from authz import operations, policy
 from authz.actor import Actor
 from catalogs.services import browsing
 from catalogs.services.description import describe
+from formats.iceberg.outlines import contents_of
 from frontend import needs, tabs, view_as
 from frontend.page_decorators import is_partial, signed_in
 from frontend.pages import object_changes, undo, views
@@ -23,6 +27,8 @@ from metalake.lineage import Located
 from metalake.logs import note_failure
 from metalake.rest.exceptions import shape_of
 from outside import monitoring
+
+Row = tuple[browsing.Child, monitoring.Condition | None]
 
 
 @require_safe
@@ -48,6 +54,9 @@ def show_object(request: HttpRequest, actor: Actor, object_id: int) -> HttpRespo
     context |= object_changes.editing(actor, target, about) | {"lately": undo.lately(actor, target)}
     if target.kind == Kind.VIEW and not about.is_path:
         context |= views.about_view(actor, target)
+    if target.kind == Kind.TABLE and not about.is_path:
+        context["contents"] = contents_of(about.metadata or {})
+        context["may_alter"] = bool(about.columns) and policy.permits(actor, operations.ALTER_TABLE, target)
     if target.kind in CONTAINERS and not target.disabled and not about.notice:
         context |= _below(request, actor, target)
     if monitoring.may_watch(actor, target):  # after the external system was queried for the children
@@ -64,7 +73,50 @@ def _below(request: HttpRequest, actor: Actor, target: Located) -> dict[str, Any
     except MetalakeError as failure:
         note_failure(failure)
         return {"unlisted": failure.message}
-    return {"below": level, "goes_on": "after" in request.GET} | view_as.dimmed(request, actor, target, level.children)
+    goes_on = "after" in request.GET
+    context = {"below": level, "goes_on": goes_on} | view_as.dimmed(request, actor, target, level.children)
+    conditions = {}
+    if target.kind == Kind.METALAKE:
+        conditions = monitoring.conditions(actor, target, [child.node for child in level.children])
+        context["has_conditions"] = bool(conditions)
+    rows = [(child, conditions.get(child.id)) for child in level.children]
+    if conditions and not goes_on and level.next is None:  # a part of the list in another order would mislead
+        sorting = Sorting(request.GET.get("order", ""))
+        context["sorting"], rows = sorting, sorting.of(rows)
+    return context | {"rows": rows}
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """The order of the catalogs in a list: a column's name, with `-` before it from the last to the first."""
+
+    order: str
+
+    @property
+    def columns(self) -> dict[str, tuple[str, str]]:
+        """Each column that sorts, with the order that a click on it asks for, and how it is sorted now (ARIA)."""
+        now = {self.order: "ascending", f"-{self.order.removeprefix('-')}": "descending"}
+        return {
+            name: (f"-{name}" if self.order == name else name, now.get(name) or now.get(f"-{name}", "none"))
+            for name in _KEYS
+        }
+
+    def of(self, rows: list[Row]) -> list[Row]:
+        """The rows in this order; what is no catalog comes last."""
+        key = _KEYS.get(self.order.removeprefix("-"))
+        if key is None:
+            return rows
+        catalogs = [row for row in rows if row[1] is not None]
+        rest = [row for row in rows if row[1] is None]
+        return sorted(catalogs, key=lambda row: key(*row), reverse=self.order.startswith("-")) + rest
+
+
+_KEYS: dict[str, Callable[[Any, Any], Any]] = {
+    "name": lambda child, condition: child.name.casefold(),
+    "provider": lambda child, condition: (condition.provider, child.name.casefold()),
+    "health": lambda child, condition: (condition.rank, child.name.casefold()),
+    "owner": lambda child, condition: (child.owner.casefold(), child.name.casefold()),
+}
 
 
 @require_safe

@@ -24,7 +24,7 @@ def show_columns(request: HttpRequest, actor: Actor, object_id: int) -> HttpResp
     about = describe(actor, target)
     q = request.GET.get("q", "").strip()
     columns = matching(about.columns, q) if q else about.columns
-    start = _number(request.GET.get("after", ""))
+    start = number(request.GET.get("after", ""))
     end = start + COLUMNS_SHOWN
     context = {
         "about": about,
@@ -48,5 +48,5 @@ def show_snapshots(request: HttpRequest, actor: Actor, object_id: int) -> HttpRe
     return tabs.show(request, actor, target, "snapshots", {"about": about, "versions": versions})
 
 
-def _number(text: str) -> int:
+def number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -24,13 +24,20 @@ class GlueSettings(PlacedSettings, ExternalSettings):
 
     model_config = ConfigDict(populate_by_name=False)
     groups = {
-        "Connection": ["aws-region", "aws-glue-catalog-id", *ENDPOINTS],
-        "Access": [
-            "aws-access-key-id", "aws-secret-access-key", "aws-session-token",
-            "aws-role-arn", "aws-external-id", "aws-role-session-name",
-        ],
+        "Connection": ["aws-region", "aws-glue-catalog-id"],
+        "Access": ["aws-access-key-id", "aws-secret-access-key", "aws-session-token"],
+        "A role to assume": ["aws-role-arn", "aws-external-id", "aws-role-session-name"],
+        "Other addresses": ENDPOINTS,
         "Tables": ["default-table-format", "table-type-filter", "table-format-filter"],
-    }  # fmt: skip
+    }
+    leads = {
+        **ExternalSettings.leads,
+        "Connection": "Which Glue Data Catalog it is.",
+        "Access": "The keys of an account at AWS.",
+        "A role to assume": "For catalogs of another account.",
+        "Other addresses": "For VPC endpoints and stand-ins of AWS.",
+    }
+    rare = ExternalSettings.rare | {"A role to assume", "Other addresses"}
 
     region: str = Field(
         alias="aws-region", description="The AWS region of the Glue Data Catalog, such as eu-central-1."

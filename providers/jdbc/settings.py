@@ -16,6 +16,8 @@ class JdbcSettings(ExternalSettings):
         "Connection": [URL, DATABASE, "jdbc-user", "jdbc-password", "jdbc-driver"],
         "Pool": ["jdbc.pool.min-size", "jdbc.pool.max-size"],
     }
+    leads = {**ExternalSettings.leads, "Pool": "How many connections are open at a time."}
+    rare = ExternalSettings.rare | {"Pool"}
     url: str = Field(
         alias=URL,
         description="Where the database listens: jdbc:postgresql://db.lan:5432/sales, jdbc:mysql://db.lan:3306.",

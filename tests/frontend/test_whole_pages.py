@@ -49,6 +49,7 @@ TYPED = (
     "/objects/{view}/versions?before={text}",
     "/objects/{view}/versions/compare?before={text}&after={text}",
     "/objects/{schema}/views/new?name={text}&dialect={text}&sql={text}&mode={text}",
+    "/objects/{schema}/tables/new?name={text}&format={text}&columns-TOTAL_FORMS=1&columns-0-name={text}&properties={text}",
     "/objects/{table}/access/changes?asOf={text}",
     "/objects/{table}/access/compare?from={text}&to={text}",
     "/objects/{table}/why?user={text}&privilege={text}&asOf={text}",

@@ -41,5 +41,6 @@ document.addEventListener("htmx:afterSettle", (event) => {
       field.removeAttribute("aria-invalid");
     }
   });
+  for (const field of wrong) field.closest("details")?.setAttribute("open", "");
   if (wrong.length) wrong[0].focus();
 });

@@ -12,12 +12,12 @@ from pydantic import Field, SecretStr
 from catalogs import vault
 from catalogs.models import Catalog
 from catalogs.secrets import MASK
-from catalogs.services import nesting
+from catalogs.services import browsing, nesting
 from metalake.kinds import Kind
 from outside import refresh
 from providers import registry
 from tests.demo import actor, give
-from tests.frontend.conftest import add_outside, sign_in
+from tests.frontend.conftest import add_outside, add_stuck_intent, sign_in
 from tests.providers.flat import FlatMemoryProvider
 from tests.providers.memory import MemorySettings
 from tests.providers.world import World
@@ -190,6 +190,75 @@ def test_a_message_that_quotes_a_secret_is_hushed(
     monkeypatch.setattr(VaultedProvider, "test_connection", refuse)
     _, page, _ = send(admin, new(ids), vault_fields(world, act="test"))
     assert f"Nobody knows the key {MASK}." in page
+
+
+def test_registering_tries_the_connection_and_can_do_without(admin: Client, ids: Ids, world: World) -> None:
+    world.fail("test_connection", "down", "denied")
+    for said in ("Memory refused the connection.", "Memory knows no such key."):
+        status, page, _ = send(admin, new(ids), vault_fields(world))
+        assert (status, said in page, CANARY in page) == (422, True, False)
+        assert 'name="act" value="anyway"' in page
+    assert not Catalog.objects.filter(name="station").exists()
+    assert "anyway" not in send(admin, new(ids), vault_fields(world, name="no way!"))[1], (
+        "that is no connection's fault"
+    )
+    calls = world.calls("test_connection")
+    status, _, leads_to = send(admin, new(ids), vault_fields(world, act="anyway"))
+    assert (status, world.calls("test_connection")) == (200, calls)
+    assert "Catalog station is registered.</p>" in admin.get(leads_to).content.decode()
+    leads_to = send(admin, new(ids), vault_fields(world, name="second"))[2]
+    assert "Catalog second is registered. The connection works." in admin.get(leads_to).content.decode()
+
+
+def test_rare_properties_are_folded_and_durations_are_in_words(admin: Client, ids: Ids, world: World) -> None:
+    page = admin.get(new(ids), {"provider": "jdbc-postgresql"}).content.decode()
+    assert page.index("Connection</h2>") < page.index("Freshness</h2>") < page.index('<details class="fold"><summary>')
+    assert page.index('<details class="fold">') < page.index("Pool</h2>")
+    assert "Where the system is" in page
+    assert '<option value="900">every 15 minutes</option>' in page and "only on demand (default)" in page
+    assert '<option value="30">' not in page.partition('name="property-refresh-interval"')[2].partition("</select>")[0]
+    body = vault_fields(world, property_refresh_interval="5400", property_cache_ttl="61", others="a=b")
+    assert send(admin, new(ids), body)[0] == 200
+    page = admin.get(settings_of("station")).content.decode()
+    assert '<option value="5400" selected>every 90 minutes</option>' in page, "any other value is one more choice"
+    assert '<option value="61" selected>for 61 seconds</option>' in page
+    assert '<details class="fold" open>' in page, "something is filled in"
+    _, page, _ = send(admin, new(ids), vault_fields(world, property_cache_ttl="99999999"), part=False)
+    assert '<option value="99999999" selected>' in page and "less than or equal to" in page
+
+
+# The list
+
+
+def test_the_list_of_catalogs_has_their_health_and_sorts(admin: Client, ids: Ids, world: World) -> None:
+    station, other = add_outside(world), add_outside(World(world.path.with_name("2.json")), "annex")
+    refresh.carry_on(refresh.begin(other.id, here=True).pk)
+    add_stuck_intent(station)
+    path = f"/objects/{ids['demo']}"
+
+    def names(page: str) -> list[str]:
+        below = page.partition('id="below"')[2]
+        return re.findall(r'rowheader".*?>([a-z]+)</a>', below)
+
+    page = admin.get(path).content.decode()
+    assert names(page) == ["annex", "lake", "station"]
+    assert "Flat memory" in page and "Apache Iceberg" in page
+    assert "1 stuck write" in page and "never compared" in page and "compared <local-time>" in page
+    assert names(admin.get(path, {"order": "-name"}).content.decode()) == ["station", "lake", "annex"]
+    page = admin.get(path, {"order": "health"}).content.decode()
+    assert names(page) == ["station", "annex", "lake"], "what needs somebody comes first"
+    assert 'aria-sort="ascending"><a class="sorts" href="' in page and "?order=-health" in page
+    assert names(admin.get(path, {"order": "'><script>"}).content.decode()) == ["annex", "lake", "station"]
+    give("rita", Kind.CATALOG, "station", "use_catalog", role="passenger")
+    page = sign_in("rita").get(path).content.decode()
+    assert "Flat memory" in page and "stuck" not in page and "compared" not in page, "health is for who may refresh"
+
+
+def test_a_part_of_a_long_list_does_not_sort(admin: Client, ids: Ids, world: World, monkeypatch: Any) -> None:
+    add_outside(world)
+    monkeypatch.setattr(browsing, "LEVEL_LIMIT", 1)
+    page = admin.get(f"/objects/{ids['demo']}", {"order": "-name"}).content.decode()
+    assert "aria-sort" not in page and "Apache Iceberg" in page
 
 
 # Who may

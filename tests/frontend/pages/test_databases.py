@@ -15,6 +15,7 @@ from metalake.lineage import Address
 from providers import circuit_breaker
 from tests.demo import actor
 from tests.frontend.conftest import find
+from tests.frontend.pages import test_table_forms as table_forms
 from tests.frontend.pages.test_catalogs import error_at, new, send
 from tests.mariadb import MariaDB
 from tests.providers.flat import FlatMemoryProvider
@@ -68,9 +69,9 @@ def shown(client: Client, path: str) -> str:
 def test_the_form_groups_what_providers_declare(admin: Client, ids: dict[str, int]) -> None:
     page = admin.get(new(ids), {"provider": "jdbc-postgresql"}).content.decode()
     titles = re.findall(r'<h2 id="group-\d+">([^<]+)</h2>', page)
-    assert titles == ["Connection", "Pool", "Schemas", "Freshness"]
+    assert titles == ["Connection", "Freshness", "Pool", "Schemas", "More"]
     order = re.findall(r'name="property-([\w.-]+)"', page)
-    assert order[:3] == ["jdbc-url", "jdbc-database", "jdbc-user"] and order[-2:] == ["cache-ttl", "refresh-interval"]
+    assert order[:3] == ["jdbc-url", "jdbc-database", "jdbc-user"] and order[-1:] == ["nested-namespaces"]
     vaulted = admin.get(new(ids), {"provider": "memory-flat"}).content.decode()
     assert f'<h2 id="group-1">{FlatMemoryProvider.label}</h2>' in vaulted, "what no group names"
 
@@ -125,3 +126,20 @@ def test_the_tables_of_mariadb_name_their_engine(admin: Client, ids: dict[str, i
     assert "PRIMARY Primary key id" in page and "engine InnoDB" in page
     view = shown(admin, f"/objects/{ids['codes']}/columns")
     assert "code varchar(9)" in view and "Default" not in view, "a view's columns have none"
+
+
+def test_a_table_is_made_and_changed_in_its_database(admin: Client, sales: dict[str, int], postgres_url: str) -> None:
+    schema = find(Address(metalake="demo", catalog="sales", schema=("public",)))
+    path = f"/objects/{schema.id}/tables/new"
+    page = admin.get(path).content.decode()
+    assert "Tables of a database are made plain here" in page and 'name="partitioning-' not in page
+    body = table_forms.typed("visits", [table_forms.column("id", required="on"), table_forms.column("what", "jsonb")])
+    answer = admin.post(path, body)
+    assert answer.status_code == 302, answer.content.decode()
+    change = f"{answer['Location']}/columns/change"
+    assert "adds columns at the end and moves none" in admin.get(change).content.decode()
+    columns = table_forms.opened(admin, change) | {"columns-1-name": "details", "act": "apply"}
+    assert admin.post(change, columns).status_code == 302
+    with psycopg.connect(postgres_url) as connection:
+        rows = connection.execute("SELECT details FROM visits").description
+    assert rows and rows[0].type_display == "jsonb"

@@ -110,12 +110,15 @@ def test_a_catalog_is_registered_and_refreshed_by_keyboard_alone(
         tab_to(page, link)
         with page.expect_navigation():
             page.keyboard.press("Enter")
-    for label, typed in (("Name", "timetable"), ("world", str(world.path)), ("cache-ttl", "-1")):
+    for label, typed in (("Name", "timetable"), ("world", str(world.path)), ("More", "Enter"), ("Other", "no line")):
         tab_to(page, label)
-        page.keyboard.type(typed)
+        page.keyboard.press(typed) if typed == "Enter" else page.keyboard.type(typed)
+    tab_to(page, "More")
+    page.keyboard.press("Enter")  # which folds it again
+    tab_to(page, "world")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#id_property-cache-ttl[aria-invalid]:focus")
-    assert "greater than or equal to 0" in page.locator("#id_property-cache-ttl-error").inner_text()
+    page.wait_for_selector("#id_others[aria-invalid]:focus")
+    assert "Line 1 is not of the form" in page.locator("#id_others-error").inner_text()
     page.keyboard.press("Control+A")
     page.keyboard.press("Delete")
     tab_to(page, "Test the connection")
@@ -143,6 +146,7 @@ def test_a_failing_connection_keeps_what_was_typed_and_shows_no_secret(
     page.get_by_role("link", name="Flat memory").click()
     page.get_by_label("Name required").fill("gates")
     page.get_by_label("world").fill(str(world.path))
+    page.get_by_role("heading", name="More").click()
     others = page.get_by_label("Other properties")
     others.fill(f"owner-team=ground\nstation.secret-key={CANARY}")
     world.fail("test_connection", "down")

@@ -54,14 +54,19 @@ def test_snapshots_and_schemas_of_an_iceberg_table(admin: Client, ids: Ids) -> N
     address, id = add_wide_table(column(1, "id"))
     page = text(admin, f"/objects/{id}/snapshots")
     assert "It has no snapshot yet" in page
+    assert "It has no snapshot yet" in text(admin, f"/objects/{id}")
     summary = {"operation": "append", "added-records": "1200", "total-records": "34567", "total-data-files": "2"}
     first = snapshot(7, sequence=1, summary=summary, **{"timestamp-ms": 1_900_000_000_000})
-    second = snapshot(8, sequence=2, parent=7, **{"schema-id": 1, "timestamp-ms": 1_900_000_100_000})
+    second = snapshot(8, sequence=2, parent=7, summary=summary, **{"schema-id": 1, "timestamp-ms": 1_900_000_100_000})
     wider = schema(column(1, "id"), column(2, "<b>"))
     admin_now = actor("admin")
     commits.commit_table(admin_now, address, [], [add(first), point("main", 7)])
     commits.commit_table(admin_now, address, [], [{"action": "add-schema", "schema": wider}])
     commits.commit_table(admin_now, address, [], [add(second), point("main", 8)])
+    page = text(admin, f"/objects/{id}")
+    for expected in ("34,567", "in 2 files", "its writer did not sum it up", "2030-03-17 17:48"):
+        assert expected in page, expected
+    assert "<h2>Columns" in page and page.index("<h2>Columns") < page.index("Contents</h2>") < page.index("<h2>About")
     page = text(admin, f"/objects/{id}/snapshots")
     for expected in ("34,567", "+1,200", "append", "<code>8</code>", "after <code>7</code>", "2030-03-17 17:46"):
         assert expected in page, expected
