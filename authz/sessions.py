@@ -90,9 +90,9 @@ def _shown(row: Session, is_this: bool) -> Shown:
     return Shown(_id_of(row.session_key), since, seen, data.get(BROWSER, ""), is_this)
 
 
-def end_session(user_id: int, id: str) -> bool:
-    """End a session of the account; False if it has none of this id."""
-    for key in _of(user_id).values_list("session_key", flat=True):
+def end_session(user_id: int, id: str, *, but: str | None) -> bool:
+    """End a session of the account, not the one with the key `but`; False if it has none of this id."""
+    for key in _of(user_id).exclude(session_key=but).values_list("session_key", flat=True):
         if _id_of(key) == id:
             return bool(_of(user_id).filter(session_key=key).delete()[0])
     return False

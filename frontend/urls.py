@@ -4,6 +4,7 @@ from frontend import sections
 from frontend.pages import (
     access,
     access_review,
+    account,
     catalogs,
     changes,
     components,
@@ -92,6 +93,9 @@ urlpatterns = [
     path("metalakes/<int:metalake_id>/reviewed", access_review.show_reviewed, name="reviewed"),
     path("search", search.search, name="search"),
     path("invitations/<str:secret>", invitations.invitation, name="invitation"),
+    path("account", account.show_account, name="account"),
+    path("account/password", account.change_password, name="change-password"),
+    path("account/sessions", account.end_sessions, name="end-sessions"),
     path("tokens", tokens.show_tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", tokens.revoke_token, name="revoke"),
     path("components", components.components, name="components"),

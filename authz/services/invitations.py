@@ -1,10 +1,10 @@
 """Invitations: a link by which a person whose account was just made sets its first password, once.
 
 A link is given for an account that the same act makes, or that is no more than if it did: for any other one it would be
-a way to take it over. Only the metalake's owner makes one for an account that was used already, by a token say, and only
-if it has no password and never was anywhere else; its tokens end with the new password. A link is dead once the account
-is more than it was (`_live`). Where an issuer names people there are none: a name that the issuer will vouch for must
-not be somebody else's first.
+a way to take it over. Only the metalake's owner makes one for an account that was used already, by a token say, and
+only if it has no password and never was anywhere else; its tokens end with the new password. A link is dead once the
+account is more than it was (`_live`). Where an issuer names people there are none: a name that the issuer will vouch
+for must not be somebody else's first.
 
 Whoever has a link can sign in as the person, with all the rights that these are given later. So it is made by those who
 assign roles, and the account is its metalake's guest (`User.guest_of`): no other takes it in before somebody vouches.
@@ -135,7 +135,9 @@ def may_have_link(actor: Actor, top: Located, name: str) -> bool:
     user = User.objects.filter(username=name).first()
     if user is None or not _is_ours_alone(user, top.id):
         return False
-    return not _was_used(user) or (policy.uses(actor, operations.OWN_METALAKE, top) and not _was_elsewhere(user, top.id))
+    return not _was_used(user) or (
+        policy.uses(actor, operations.OWN_METALAKE, top) and not _was_elsewhere(user, top.id)
+    )
 
 
 def invited(secret: str) -> User:
