@@ -43,10 +43,11 @@ class Link:
 
 
 PEOPLE = frozenset({"people", "change-people", "add-user", "user", "invite", "add-group", "group", "add-role", "role"})
+JOBS = frozenset({"jobs", "findings", "start-job", "run", "change-schedule", "change-jobs", "edit-template"})
 SECTIONS = (
     Section("People", "people", PEOPLE),
     Section("Access", "access", frozenset({"matrix", "matrix-changes", "reviewed", "undo"})),
-    Section("Jobs", "jobs", frozenset({"jobs", "findings", "start-job", "run", "change-schedule"})),
+    Section("Jobs", "jobs", JOBS),
 )
 
 

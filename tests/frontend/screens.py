@@ -50,6 +50,8 @@ ADDRESSES = {
     "metalakes/<int:metalake_id>/people/roles/<int:role_id>": "/metalakes/{metalake}/people/roles/{role}",
     "metalakes/<int:metalake_id>/reviewed": "/metalakes/{metalake}/reviewed",
     "metalakes/<int:metalake_id>/jobs": "/metalakes/{metalake}/jobs",
+    "metalakes/<int:metalake_id>/jobs/change": "/metalakes/{metalake}/jobs/change?what=make-system",
+    "metalakes/<int:metalake_id>/jobs/template": "/metalakes/{metalake}/jobs/template",
     "metalakes/<int:metalake_id>/jobs/findings": "/metalakes/{metalake}/jobs/findings?of=objects",
     "metalakes/<int:metalake_id>/jobs/start": "/metalakes/{metalake}/jobs/start?template=builtin-check_server",
     "metalakes/<int:metalake_id>/jobs/runs/<int:run_id>": "/metalakes/{metalake}/jobs/runs/1",
