@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django import forms
 
@@ -93,5 +93,10 @@ class OwnPasswordForm(PasswordForm):
     keep_tokens = forms.BooleanField(label="My tokens stay valid", required=False)
     field_order = ("old", "password", "again", "keep_tokens")
 
-    def typed(self) -> list[forms.BoundField]:
-        return [self["old"], self["password"], self["again"]]
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self["password"].label = "New password"
+        self["again"].label = "The new password again"
+
+    def of_new(self) -> list[forms.BoundField]:
+        return [self["password"], self["again"]]

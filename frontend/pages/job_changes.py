@@ -174,7 +174,7 @@ def make_system(request: HttpRequest, actor: Actor, target: Located, asked: Aske
             f"Catalog {system.CATALOG} with {schemas}: jobs write what they find there. What exists already stays.",
             f"User {system.PRINCIPAL}, who cannot sign in, and its role {system.ROLE}: it writes there, nowhere else.",
             f"The owner of {spelled(target.name)} reads its tables, and whoever may read all tables of the metalake. "
-            "They tell what everybody may do.",
+            "The tables tell what everybody may do.",
         ],
         button="Make the system catalog",
         done="The system catalog is made: jobs can write their results.",
