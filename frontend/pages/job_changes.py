@@ -95,8 +95,8 @@ def alter(request: HttpRequest, actor: Actor, target: Located, asked: Asked) -> 
     if asked.get("version") != _version(template):
         raise Conflict("The template was altered in the meantime: open its form again.", kind=fields.KIND)
     texts = fields.as_text(template.content)
-    kept = {name: value for name, value in template.content.items() if name not in texts}
-    typed = fields.read_template(asked, template.job_type, kept)
+    unchanged = {name: value for name, value in template.content.items() if name not in texts}
+    typed = fields.read_template(asked, template.job_type, unchanged)
     was = dict(template.content)
     now = {part.name: typed.content().get(part.name) for part in fields.parts_of(template.job_type)}
     content = {name: now.get(name, value) for name, value in was.items()} | {k: v for k, v in now.items() if v}

@@ -21,7 +21,7 @@ from frontend.pages.job_changes import ALTER, DROP, REGISTER
 from jobs.definition import placeholders
 from jobs.models import JobRun, Schedule
 from jobs.services import outcomes, runs, schedules, system, templates
-from jobs.services.outcomes import Found
+from jobs.services.outcomes import Outcome
 from jobs.services.runs import Choice
 from jobs.services.schedules import When
 from metalake.errors import Forbidden, MetalakeError, NotFound
@@ -50,8 +50,8 @@ def show_jobs(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespo
     if sort == "runs":
         context["rows"] = runs.list_runs(actor, target.name, Choice())[:MOST_RUNS]
         context["is_moving"] = any(run.status in JobRun.LIVE for run in context["rows"])
-        found = outcomes.found_by(actor, target, context["rows"])
-        context["rows"] = [(run, _linked(target, found.get(run.pk))) for run in context["rows"]]
+        by_run = outcomes.outcomes_of(actor, target, context["rows"])
+        context["rows"] = [(run, _linked(target, by_run.get(run.pk))) for run in context["rows"]]
     elif sort == "templates":
         context["rows"] = templates.list_templates(actor, target.name)
         context["may_run"] = permits(request, operations.RUN_JOB, target)
@@ -75,15 +75,15 @@ class Linked(NamedTuple):
     url: str
 
 
-def _linked(target: Located, found: Found | None) -> Linked | None:
-    if found is None:
+def _linked(target: Located, outcome: Outcome | None) -> Linked | None:
+    if outcome is None:
         return None
-    if found.on is not None:
-        return Linked(found.says, reverse("frontend:outside", args=[found.on.id]))
-    if found.about == "review":
-        return Linked(found.says, reverse("frontend:reviewed", args=[target.id]))
-    of = {"views": "views", "dormant": "objects"}[found.about]
-    return Linked(found.says, f"{reverse('frontend:findings', args=[target.id])}?of={of}")
+    if outcome.on is not None:
+        return Linked(outcome.says, reverse("frontend:outside", args=[outcome.on.id]))
+    if outcome.about == "review":
+        return Linked(outcome.says, reverse("frontend:reviewed", args=[target.id]))
+    of = {"views": "views", "dormant": "objects"}[outcome.about]
+    return Linked(outcome.says, f"{reverse('frontend:findings', args=[target.id])}?of={of}")
 
 
 def _changes(actor: Actor, target: Located, row: Schedule) -> list[tuple[str, str, str]]:
@@ -115,8 +115,8 @@ def start_job(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespo
     context = {"target": target, "template": template, "form": form}
     context["may_run"] = permits(request, operations.RUN_JOB, target)
     rows = runs.list_runs(actor, target.name, Choice(template=template.name))[:RUNS_OF_A_TEMPLATE]
-    found = outcomes.found_by(actor, target, rows)
-    context |= {"rows": [(run, _linked(target, found.get(run.pk))) for run in rows], "is_of_one": True}
+    by_run = outcomes.outcomes_of(actor, target, rows)
+    context |= {"rows": [(run, _linked(target, by_run.get(run.pk))) for run in rows], "is_of_one": True}
     if template.located is not None:
         context["may_alter"] = permits(request, ALTER, template.located)
         context["may_drop"] = permits(request, DROP, template.located)
@@ -164,7 +164,7 @@ def _about(actor: Actor, target: Located, run: JobRun) -> dict[str, Any]:
         "log_total": log.total,
         "is_cut": end.offset > 0,
     }
-    about["found"] = _linked(target, outcomes.found_by_one(actor, target, run))
+    about["outcome"] = _linked(target, outcomes.outcome_of(actor, target, run))
     about["results"] = outcomes.results_of(actor, target, run)
     about["last_line"] = next((line for line in reversed(text.splitlines()) if line.strip()), "")[:LONGEST_LINE]
     return about | {"is_live": run.status in JobRun.LIVE, "is_known": run.done is not None and run.total is not None}

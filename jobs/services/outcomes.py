@@ -29,7 +29,7 @@ _REPLACED = "A later run replaced what it found"
 
 
 @dataclass(frozen=True)
-class Found:
+class Outcome:
     """What a run found. `about` is its subject: "review", "dormant", "views", or "catalog" with the catalog in `on`."""
 
     says: str
@@ -37,32 +37,32 @@ class Found:
     on: Located | None = None
 
 
-def found_by(actor: Actor, top: Located, runs: Sequence[JobRun]) -> dict[int, Found]:
+def outcomes_of(actor: Actor, top: Located, runs: Sequence[JobRun]) -> dict[int, Outcome]:
     """What those of the runs found that succeeded, by run; views are not counted."""
     done = [run for run in runs if run.status == JobRun.Status.SUCCEEDED and run.template_id is None]
-    found = {run.pk: Found("Broken views", "views") for run in done if run.template_name == VIEWS}
+    by_run = {run.pk: Outcome("Broken views", "views") for run in done if run.template_name == VIEWS}
     reviews, rollups = (
         [run for run in done if run.template_name == name] if _reads(actor, top) else [] for name in (REVIEW, ROLLUP)
     )
     if reviews:
         last = AccessReview.objects.defer("findings").filter(pk=top.id).first()
-        found |= {run.pk: Found(_of_review(run, last), "review") for run in reviews}
+        by_run |= {run.pk: Outcome(_of_review(run, last), "review") for run in reviews}
     if rollups:
         report = Dormancy.objects.defer("objects_unused", "people_unused").filter(pk=top.id).first()
-        found |= {run.pk: Found(_of_rollup(run, report), "dormant") for run in rollups}
-    return found
+        by_run |= {run.pk: Outcome(_of_rollup(run, report), "dormant") for run in rollups}
+    return by_run
 
 
-def found_by_one(actor: Actor, top: Located, run: JobRun) -> Found | None:
+def outcome_of(actor: Actor, top: Located, run: JobRun) -> Outcome | None:
     """The same of one run, with its broken views counted, and the catalog of a harvest."""
-    found = found_by(actor, top, [run]).get(run.pk)
-    if found is not None and found.about == "views":
-        return Found(_of_views(actor, top, run), "views")
+    outcome = outcomes_of(actor, top, [run]).get(run.pk)
+    if outcome is not None and outcome.about == "views":
+        return Outcome(_of_views(actor, top, run), "views")
     if run.status == JobRun.Status.SUCCEEDED and run.template_id is None and run.template_name == HARVEST:
         on = _seen(actor, Address(metalake=top.name, catalog=run.conf.get("catalog", "")))
         if on is not None and policy.permits(actor, operations.REFRESH_CATALOG, on):
-            return Found(f"Catalog {on.name} is brought up to its system", "catalog", on)
-    return found
+            return Outcome(f"Catalog {on.name} is brought up to its system", "catalog", on)
+    return outcome
 
 
 def results_of(actor: Actor, top: Located, run: JobRun) -> Located | None:

@@ -58,19 +58,3 @@ customElements.define("toast-note", class extends HTMLElement {
     }, 8000);
   }
 });
-
-// <copy-text>: a read-only field with a button that copies it; over plain HTTP there is no clipboard, so by its selection.
-customElements.define("copy-text", class extends HTMLElement {
-  connectedCallback() {
-    if (this.querySelector("button")) return;
-    const field = this.querySelector("input");
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "Copy" });
-    button.onclick = async () => {
-      field.select();
-      if (navigator.clipboard) await navigator.clipboard.writeText(field.value);
-      else document.execCommand("copy");
-      button.textContent = "Copied";
-    };
-    this.append(button);
-  }
-});

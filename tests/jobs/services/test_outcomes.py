@@ -30,8 +30,8 @@ def ended(template: str, **fields: Any) -> JobRun:
 
 
 def says(run: JobRun, name: str = "admin") -> str | None:
-    found = outcomes.found_by_one(actor(name), enter(actor(name), "demo"), run)
-    return found and found.says
+    outcome = outcomes.outcome_of(actor(name), enter(actor(name), "demo"), run)
+    return outcome and outcome.says
 
 
 def test_a_run_found_what_was_delivered_while_it_ran() -> None:
