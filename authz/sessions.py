@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends import base, db
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
@@ -77,15 +77,19 @@ class Shown:
     is_this: bool
 
 
-def list_sessions(user_id: int, this: str | None) -> list[Shown]:
+def list_sessions(user: Any, this: str | None) -> list[Shown]:
     """The account's live sessions, the one with the key `this` first, then by last use; the newest MOST_LISTED."""
-    rows = _of(user_id).filter(expire_date__gt=timezone.now()).order_by("-expire_date")[:MOST_LISTED]
-    shown = [_shown(row, row.session_key == this) for row in rows]
+    rows = _of(user.pk).filter(expire_date__gt=timezone.now()).order_by("-expire_date")[:MOST_LISTED]
+    good = user.get_session_auth_hash()  # those of a former password are of no use
+    shown = [
+        _shown(row, data, row.session_key == this)
+        for row, data in ((row, row.get_decoded()) for row in rows)
+        if data.get(HASH_SESSION_KEY) == good
+    ]
     return sorted(shown, key=lambda one: (not one.is_this, -one.seen.timestamp()))
 
 
-def _shown(row: Session, is_this: bool) -> Shown:
-    data = row.get_decoded()
+def _shown(row: Session, data: dict[str, Any], is_this: bool) -> Shown:
     since, seen = _moment(data.get(SINCE)), _moment(data.get(SEEN))
     return Shown(_id_of(row.session_key), since, seen, data.get(BROWSER, ""), is_this)
 

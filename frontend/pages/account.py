@@ -69,7 +69,7 @@ def _count(number: int) -> str:
 
 def _render(request: HttpRequest, actor: Actor, form: OwnPasswordForm, status: int = 200) -> HttpResponse:
     user: Any = request.user
-    listed = sessions.list_sessions(actor.id, request.session.session_key)
+    listed = sessions.list_sessions(user, request.session.session_key)
     context = {
         "form": form,
         "has_password": user.has_usable_password(),

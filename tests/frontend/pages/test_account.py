@@ -117,7 +117,7 @@ def test_sessions_are_listed_and_ended(rita: Client, otto: Client) -> None:
     assert shown.count('name="session"') == 2 and "this session" in shown
     assert "An unknown browser" in shown and "<script>alert" not in shown
     user = User.objects.get(username="rita")
-    (id,) = [one.id for one in sessions.list_sessions(user.pk, other.session.session_key) if one.is_this]
+    (id,) = [one.id for one in sessions.list_sessions(user, other.session.session_key) if one.is_this]
     assert other.session.session_key not in shown and id in shown
     otto.post("/account/sessions", {"session": id})
     assert is_in(other), "nobody else ends it"
@@ -129,6 +129,15 @@ def test_sessions_are_listed_and_ended(rita: Client, otto: Client) -> None:
     rita.post("/account/sessions")
     assert "1 other session ended." in text(rita)
     assert not is_in(third) and is_in(otto) and "everywhere else" not in text(rita)
+
+
+def test_sessions_of_a_former_password_are_not_listed(rita: Client) -> None:
+    user = User.objects.get(username="rita")
+    user.set_password(NEW)
+    user.save()
+    client = Client()
+    client.login(username="rita", password=NEW)
+    assert 'name="session"' not in text(client) and not is_in(rita)
 
 
 def test_a_session_ends_two_weeks_after_its_sign_in_however_much_it_is_used(rita: Client) -> None:
