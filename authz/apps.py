@@ -7,7 +7,9 @@ class AuthzConfig(AppConfig):
     verbose_name = "Authorization"
 
     def ready(self) -> None:
-        from authz import audit, facts, snapshot, throttling
+        from django.contrib.auth import user_logged_in
+
+        from authz import audit, facts, sessions, snapshot, throttling
         from authz.guardian_adapter import patches
         from metalake import events, outbox
 
@@ -16,4 +18,5 @@ class AuthzConfig(AppConfig):
         outbox.after_some(facts.seal_after_events)
         outbox.every_round(throttling.prune)
         patches.replace_guardian()
+        user_logged_in.connect(sessions.begin)
         post_migrate.connect(snapshot.begin, sender=self)

@@ -18,6 +18,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.operations import Operation
+from authz.sessions import note_seen
 from catalogs.secrets import is_secret
 from catalogs.stores import leaf_kinds
 from frontend.error_pages import is_partial, refuse, signed_out, stays_open
@@ -58,6 +59,7 @@ def signed_in(page: Page) -> Page:
         if not request.user.is_authenticated:
             response = _to_login(request)
         else:
+            note_seen(request)
             actor = request.__dict__["caller"] = actor_of(request.user)  # for the top bar
             try:
                 response = page(request, actor, *args, **kwargs)

@@ -44,28 +44,18 @@ class Link:
 
 
 PEOPLE = frozenset(
-    {
-        "people",
-        "change-people",
-        "compare-people",
-        "add-user",
-        "user",
-        "invite",
-        "add-group",
-        "group",
-        "add-role",
-        "role",
-    }
-    | {"edit-role"}
+    {"people", "change-people", "compare-people", "add-user", "user", "invite", "add-group", "group", "add-role"}
+    | {"role", "edit-role"}
 )
 ACCESS = frozenset(
     {"matrix", "matrix-changes", "reviewed", "undo", "plan", "download-grants", "access-findings", "mend", "request"}
     | {"requests", "decide", "withdraw"}
 )
+JOBS = frozenset({"jobs", "findings", "start-job", "run", "change-schedule", "change-jobs", "edit-template"})
 SECTIONS = (
     Section("People", "people", PEOPLE),
     Section("Access", "access", ACCESS),
-    Section("Jobs", "jobs", frozenset({"jobs", "findings", "start-job", "run", "change-schedule"})),
+    Section("Jobs", "jobs", JOBS),
     Section("Audit", "audit"),
 )
 

@@ -112,7 +112,7 @@ def user_page(
     person = people.get_user(actor, metalake, _name(row.user.username if row else None, "user"))
     theirs = people.listed_groups(actor, top).filter(users=user_id)
     may_invite = all(policy.permits(actor, each, top) for each in (operations.MANAGE_USERS, operations.ASSIGN_ROLES))
-    is_waiting = may_invite and invitations.is_waiting(top.id, person.name)
+    is_waiting = may_invite and invitations.may_have_link(actor, top, person.name)
     listed = page_of(theirs, "name", groups).of(lambda row: Known(row.pk, row.name, sort="group"))
     owned = list(islice(owned_by(actor, top, user_id, dict(theirs.values_list("pk", "name"))), PAGE + 1))
     is_for_them = person.name == actor.name or policy.permits(actor, operations.MANAGE_USERS, top)

@@ -16,6 +16,7 @@ import orjson
 from django.db import DatabaseError, close_old_connections, connection
 
 from authz import usage_counter
+from authz.callers import token_uses
 from authz.models import UseCaller, UseObject, UseQuestion, UseWriter
 from authz.objects import batches
 from authz.usage_counter import HOUR, Count, Counts, Question
@@ -62,6 +63,7 @@ class Writer(threading.Thread):
             try:
                 self._write_all(counts)
                 self._tell(moment, lost)
+                token_uses.store()
             except DatabaseError as failure:
                 log.warning("the record of use waits for the database: %s", failure)
                 return False

@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from authz import snapshot
 from authz.actor import NOBODY, Actor, standing_in
+from authz.callers import token_uses
 from authz.callers.accounts import vouch_for
 from authz.models import Group, Token, User
 from authz.name_rules import check_user_name
@@ -135,9 +136,11 @@ def by_token(credential: Credential) -> Actor | None:
     """The owner of a personal token. Raises Unauthenticated."""
     if credential.scheme != "bearer" or "token" not in settings.METALAKE_AUTHENTICATORS:
         return None
-    rows = fetch(BY_TOKEN.statement, [digest_of(credential.text)])
+    digest = digest_of(credential.text)
+    rows = fetch(BY_TOKEN.statement, [digest])
     if not rows or not is_valid(*rows[0][4:6]):
         raise Unauthenticated("The token is unknown, revoked or expired.")
+    token_uses.note(digest)
     epoch, stamp, user_id, name = rows[0][:4]
     return actor_at(user_id, name, snapshot.at(epoch, stamp), *rows[0][6:])
 

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from authz import passwords, snapshot
 from authz.actor import Actor
-from authz.callers import identity
+from authz.callers import identity, token_uses
 from authz.callers.identity import BY_NAME, BY_TOKEN, TOKEN_PREFIX, Form
 from metalake.errors import Unauthenticated
 
@@ -45,6 +45,8 @@ def actor_in(caller: Caller, row: tuple[Any, ...]) -> Actor | None:
     epoch, stamp, user_id, name, is_active, last, *bound = row
     if caller.form is BY_TOKEN:
         accepts = identity.is_valid(is_active, last)
+        if accepts:
+            token_uses.note(caller.parameter)
     else:
         accepts = bool(is_active) and (caller.password is None or passwords.is_known(name, caller.password, last))
     policy = snapshot.in_memory(epoch, stamp) if accepts else None

@@ -1,8 +1,10 @@
 """Invitations: a link by which a person whose account was just made sets its first password, once.
 
 A link is given for an account that the same act makes, or that is no more than if it did: for any other one it would be
-a way to take it over. It is dead once the account is more than that (`_is_untouched`). Where an issuer names people
-there are none: a name that the issuer will vouch for must not be somebody else's first.
+a way to take it over. Only the metalake's owner makes one for an account that was used already, by a token say, and
+only if it has no password and never was anywhere else; its tokens end with the new password. A link is dead once the
+account is more than it was (`_live`). Where an issuer names people there are none: a name that the issuer will vouch
+for must not be somebody else's first.
 
 Whoever has a link can sign in as the person, with all the rights that these are given later. So it is made by those who
 assign roles, and the account is its metalake's guest (`User.guest_of`): no other takes it in before somebody vouches.
@@ -26,13 +28,14 @@ from authz import models, operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
 from authz.callers.run_tokens import require_person
-from authz.models import AuditEntry, Member, Token, UseCaller, User
+from authz.models import AuditEntry, Member, Token, Use, UseCaller, User
 from authz.name_rules import JOBS_PRINCIPAL, check_user_name
 from authz.passwords import count_failure, require_few_failures
 from authz.services import people
 from authz.services.change import change, event, publish_events
 from authz.services.people import Person
 from authz.transactions import write
+from authz.usage_counter import HOUR
 from metalake.errors import AlreadyExists, Forbidden, Invalid, NotFound, Unsupported
 from metalake.lineage import Located
 from metalake.models import Securable
@@ -83,8 +86,9 @@ def _add_person(actor: Actor, top: Located, name: str) -> Added:
 def invite(actor: Actor, metalake: str, name: str) -> Invitation:
     """A link for a person: the account is made and added if there is none; an unused link is replaced.
 
-    Takes the rights to manage users and to assign roles, and for who owns something the metalake's owner. Raises
-    AlreadyExists for an account that was used, is in another metalake or in none, Unsupported where there are no links.
+    Takes the rights to manage users and to assign roles, and for who owns something or used the account already the
+    metalake's owner. Raises AlreadyExists for an account with a password, or that is or was in another metalake,
+    Unsupported where there are no links.
     """
     require_person(actor, "invites nobody")
     check_user_name(name)
@@ -103,7 +107,7 @@ def _invite(actor: Actor, top: Located, name: str) -> Invitation:
         )
     if not User.objects.filter(username=name).exists():
         people.add_member(actor, top, name)
-    elif not is_waiting(top.id, name):
+    elif not may_have_link(actor, top, name):
         raise AlreadyExists(
             f"{name} has an account already and signs in as before, so there is no link; add them as a user.",
             kind="user",
@@ -124,6 +128,16 @@ def is_waiting(metalake_id: int, name: str) -> bool:
     """Whether the account may be invited: it is this metalake's alone, has no password, and was never used."""
     user = User.objects.filter(username=name).first()
     return user is not None and _is_untouched(user, metalake_id)
+
+
+def may_have_link(actor: Actor, top: Located, name: str) -> bool:
+    """Whether the account is one that this manager of its metalake's users may make a link for."""
+    user = User.objects.filter(username=name).first()
+    if user is None or not _is_ours_alone(user, top.id):
+        return False
+    return not _was_used(user) or (
+        policy.uses(actor, operations.OWN_METALAKE, top) and not _was_elsewhere(user, top.id)
+    )
 
 
 def invited(secret: str) -> User:
@@ -178,19 +192,51 @@ def _announce(actor: Actor, top: Located, user: User, made: Invitation) -> Invit
 
 def _live(secret: str) -> models.Invitation | None:
     row = models.Invitation.objects.filter(digest=_digest(secret)).select_related("user").first()
-    return row if row and row.expires_at > timezone.now() and _is_untouched(row.user, row.metalake_id) else None
+    if row is None or row.expires_at <= timezone.now() or not _is_ours_alone(row.user, row.metalake_id):
+        return None
+    return None if _became_more(row.user, since=row.expires_at - GOOD_FOR) else row
 
 
 def _is_untouched(user: User, metalake_id: int) -> bool:
-    """Whether the account is only what an invitation makes: in that metalake alone, never used, and no operator's."""
+    """Whether the account is only what an invitation makes."""
+    return _is_ours_alone(user, metalake_id) and not _was_used(user)
+
+
+def _is_ours_alone(user: User, metalake_id: int) -> bool:
+    """Whether the account has no password, is no operator's, and is in this metalake alone."""
     if user.has_usable_password() or user.last_login or user.is_staff or user.is_superuser or not user.is_active:
         return False
-    if not may_be_invited(user.username) or Token.objects.filter(user=user).exists():
+    if not may_be_invited(user.username):
         return False
-    if UseCaller.objects.filter(user_id=user.pk).exists():  # an issuer named them, when there was one
-        return False
-    metalakes = set(Member.objects.filter(user=user).values_list("metalake_id", flat=True))
-    return metalakes == {metalake_id} and not AuditEntry.objects.filter(actor=user.username).exists()
+    return set(Member.objects.filter(user=user).values_list("metalake_id", flat=True)) == {metalake_id}
+
+
+def _was_elsewhere(user: User, metalake_id: int) -> bool:
+    """Whether the account ever was in another metalake, or did something there."""
+    joined = Q(object_id=user.pk, kind="user", event="user.added")
+    there = AuditEntry.objects.filter(joined | Q(actor=user.username), metalake_id__isnull=False)
+    return there.exclude(metalake_id=metalake_id).exists()
+
+
+def _was_used(user: User) -> bool:
+    """Whether somebody acted as the account, or could have: by a token, or named by an issuer when there was one."""
+    return (
+        Token.objects.filter(user=user).exists()
+        or UseCaller.objects.filter(user_id=user.pk).exists()
+        or AuditEntry.objects.filter(actor=user.username).exists()
+    )
+
+
+def _became_more(user: User, since: datetime) -> bool:
+    """Whether the account was used for the first time since then, or got a token."""
+    if Token.objects.filter(user=user, created_at__gt=since).exists():
+        return True
+    first = AuditEntry.objects.filter(actor=user.username).order_by("pk").first()
+    if first is not None and first.at > since:
+        return True
+    callers = UseCaller.objects.filter(user_id=user.pk).values_list("pk", flat=True)
+    use = Use.objects.filter(caller__in=list(callers)).order_by("hour", "first").first()
+    return use is not None and use.hour * HOUR + use.first > since.timestamp()
 
 
 def _reason(name: str) -> str:

@@ -9,7 +9,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from authz.actor import Actor
-from authz.callers.identity import issue_token
+from authz.callers import token_uses
+from authz.callers.identity import digest_of, issue_token
 from authz.callers.run_tokens import require_person
 from authz.models import Token, User
 from authz.name_rules import check_name
@@ -64,6 +65,26 @@ def list_tokens(actor: Actor) -> QuerySet[Token]:
     """The caller's tokens that are neither revoked nor expired."""
     require_person(actor, "lists and ends no tokens")
     return _good_tokens(actor.name)
+
+
+class Listed(NamedTuple):
+    """A token, and when it was last used; None if that is not known."""
+
+    row: Token
+    last_use: datetime | None
+
+
+def list_with_use(actor: Actor, most: int) -> list[Listed]:
+    """The caller's first tokens with their last use, which is exact to ten minutes."""
+    rows = list(list_tokens(actor)[:most])
+    uses = token_uses.last_uses(row.digest for row in rows)
+    return [Listed(row, uses.get(row.digest)) for row in rows]
+
+
+def shown_before(actor: Actor, secret: str) -> Issued | None:
+    """The caller's good token of this secret, which their page still shows."""
+    row = list_tokens(actor).filter(digest=digest_of(secret)).first()
+    return Issued(row, secret) if row else None
 
 
 def _good_tokens(username: str | None) -> QuerySet[Token]:

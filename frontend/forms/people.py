@@ -107,3 +107,24 @@ class PasswordForm(DescribedForm):
         if given.get("password") and given.get("again") and given["password"] != given["again"]:
             self.add_error("again", "These two passwords differ.")
         return given
+
+
+class OwnPasswordForm(PasswordForm):
+    """A new password of one's own, by the old one."""
+
+    old = forms.CharField(
+        label="Your password now",
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+    keep_tokens = forms.BooleanField(label="My tokens stay valid", required=False)
+    field_order = ("old", "password", "again", "keep_tokens")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self["password"].label = "New password"
+        self["again"].label = "The new password again"
+
+    def of_new(self) -> list[forms.BoundField]:
+        return [self["password"], self["again"]]

@@ -64,7 +64,7 @@ def create(actor: Actor, metalake: str) -> System:
     require_person(actor, "makes no system catalog")
     top = enter(actor, metalake)
     policy.require(actor, operations.CREATE_SYSTEM_CATALOG, top)
-    _require_free(actor, top)
+    require_free(actor, top)
     made = [*_make_catalog(actor, metalake, top), *_hand_over(actor.refreshed(), metalake, top)]
     made += _make_principal(actor.refreshed(), metalake, top)
     readers = {schema: _readers(actor.refreshed(), metalake, schema) for schema in SCHEMAS}
@@ -105,6 +105,10 @@ def check_home(actor: Actor, home: Located) -> None:
         )
 
 
+def is_made(metalake_id: int) -> bool:
+    return _ours(metalake_id) is not None
+
+
 def _ours(metalake_id: int) -> Catalog | None:
     """The system catalog; name and properties prove nothing, since anyone who may create catalogs chooses them."""
     return Catalog.objects.filter(parent_id=metalake_id, name=CATALOG, system__isnull=False).first()
@@ -140,7 +144,7 @@ def _full_name(row: Securable) -> str:
     return ".".join(names)
 
 
-def _require_free(actor: Actor, top: Located) -> None:
+def require_free(actor: Actor, top: Located) -> None:
     """Raise AlreadyExists if a name is taken: whoever created that object could read the results."""
     if _ours(top.id) is None and Catalog.objects.filter(parent_id=top.id, name=CATALOG).exists():
         raise AlreadyExists(

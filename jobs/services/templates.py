@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+from access.explain import queries
+from access.explain.permissions import Place
 from authz import operations, policy
 from authz.actor import SYSTEM, Actor
 from authz.callers.accounts import account_of
@@ -21,6 +24,7 @@ from catalogs.services.resolution import find
 from catalogs.services.writes import Target, Write, write_to
 from jobs.built_in import PREFIX, BuiltIn, offered
 from jobs.commands import check
+from jobs.definition import changed_fields
 from jobs.models import JobRun, JobTemplate, Schedule
 from jobs.services import pinning
 from metalake.errors import AlreadyExists, InUse, Invalid, NotFound
@@ -29,6 +33,7 @@ from metalake.hierarchy import check_strict
 from metalake.kinds import Kind
 from metalake.lineage import Address, Located, missing
 from metalake.models import Metalake
+from metalake.privileges import Privilege
 from metalake.rest.replies import Audit
 
 KIND = Kind.JOB_TEMPLATE
@@ -103,6 +108,13 @@ def _of_row(row: JobTemplate, located: Located | None = None) -> Template:
     return Template(row.name, row.job_type, row.content, row, row.comment, located, row)
 
 
+def users_of(actor: Actor, metalake: str, template: Template, most: int) -> list[str]:
+    """The first members who may use a template. Raises Forbidden for who may not read everybody's access."""
+    on = Place(KIND, template.name) if template.located else Place(Kind.METALAKE, metalake)
+    _, reached = queries.who_reaches(actor, metalake, on, None, Privilege.USE_JOB_TEMPLATE, "")
+    return [access.user for access in islice(reached, most)]
+
+
 def register(
     actor: Actor, metalake: str, name: str, job_type: str, content: Mapping[str, Any], comment: str | None = None
 ) -> Template:
@@ -118,9 +130,7 @@ def _require_register(actor: Actor, top: Located) -> None:
 
 def _register(write: Write, name: str, job_type: str, content: Mapping[str, Any], comment: str | None) -> Template:
     actor, top = write.actor, write.located
-    _check_name(name)
-    check(job_type, content)
-    _require_free(top.id, name)
+    check_new(top, name, job_type, content)
     row = JobTemplate.made(
         KIND,
         name,
@@ -135,6 +145,25 @@ def _register(write: Write, name: str, job_type: str, content: Mapping[str, Any]
     located = find(actor, address_of(top.name, name))
     record(event(actor, "job_template.registered", located, [stands(row)], executable=content["executable"]))
     return _of_row(row, located)
+
+
+def check_new(top: Located, name: str, job_type: str, content: Mapping[str, Any]) -> None:
+    """Raise what registering such a template would: Invalid, AlreadyExists."""
+    _check_name(name)
+    check(job_type, content)
+    _require_free(top.id, name)
+
+
+def check_altered(template: Template, new_name: str, content: Mapping[str, Any]) -> int:
+    """How many schedules of other owners may stop by this alteration. Raises what it would: Invalid, AlreadyExists."""
+    assert template.row is not None
+    check(template.job_type, content)
+    if new_name != template.name:
+        _check_name(new_name)
+        _require_free(template.row.parent_id or 0, new_name)
+    if not changed_fields(template.content, content):
+        return 0
+    return Schedule.objects.filter(template_id=template.row.pk, enabled=True).count()
 
 
 def alter(actor: Actor, metalake: str, name: str, changes: Sequence[Changes]) -> Template:
@@ -166,6 +195,14 @@ def _alter(write: Write, changes: Sequence[Changes]) -> Template:
     return _of_row(row, located)
 
 
+def gone_with(template: Template) -> tuple[int, int]:
+    """How many runs and schedules are dropped with a template. Raises InUse while any run of it has not ended."""
+    assert template.located is not None
+    _require_ended(template.located)
+    of_it = {"template_id": template.located.id}
+    return JobRun.objects.filter(**of_it).count(), Schedule.objects.filter(**of_it).count()
+
+
 def drop(actor: Actor, metalake: str, name: str) -> bool:
     """Drop a template with its runs; False if the actor sees none. Raises InUse while any run of it has not ended."""
     try:
@@ -179,10 +216,14 @@ def drop(actor: Actor, metalake: str, name: str) -> bool:
 
 def _drop(write: Write) -> None:
     located = write.located
-    if JobRun.objects.filter(template_id=located.id, status__in=JobRun.LIVE).exists():
-        raise InUse(f"Job template {located.name} has runs that have not ended: cancel them first.", kind=KIND)
+    _require_ended(located)
     remove(located)
     record(event(write.actor, "job_template.dropped", located, [gone(located.id)]))
+
+
+def _require_ended(located: Located) -> None:
+    if JobRun.objects.filter(template_id=located.id, status__in=JobRun.LIVE).exists():
+        raise InUse(f"Job template {located.name} has runs that have not ended: cancel them first.", kind=KIND)
 
 
 def admit(actor: Actor, asked: str, address: Address) -> None:

@@ -199,7 +199,8 @@ def test_a_token_is_issued_and_revoked(desk: Page) -> None:
     secret = desk.get_by_label("The new token")
     secret.wait_for()
     assert secret.input_value().startswith("mlk_")
-    desk.get_by_role("button", name="Revoke from the browser").click()
+    desk.get_by_label("Revoke from the browser", exact=True).click()
+    desk.get_by_role("button", name="Yes, revoke from the browser").click()
     desk.wait_for_selector("text=You have none")
     assert not desk.locator("input.token").count()
 

@@ -74,5 +74,6 @@ def test_secrets_stay_when_another_token_is_refused(desk: Page, shop: Shop) -> N
         desk.get_by_label("The new token").wait_for()
     desk.locator("#tokens p.error").wait_for()
     assert desk.get_by_label("The new token").input_value().startswith("mlk_")
-    desk.get_by_role("button", name=f"Revoke {name}").click()
+    desk.get_by_label(f"Revoke {name}", exact=True).click()
+    desk.get_by_role("button", name=f"Yes, revoke {name}").click()
     desk.get_by_label("The new token").wait_for(state="detached")

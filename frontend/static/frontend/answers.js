@@ -1,4 +1,4 @@
-// After htmx swaps: marks invalid fields, and keeps the focus on the page.
+// After htmx swaps: marks invalid fields, and keeps the focus on the page. Also copies what is to be copied.
 "use strict";
 
 let wasInside = false;
@@ -43,4 +43,14 @@ document.addEventListener("htmx:afterSettle", (event) => {
   });
   for (const field of wrong) field.closest("details")?.setAttribute("open", "");
   if (wrong.length) wrong[0].focus();
+});
+
+// Copies the field before the button; over plain HTTP there is no clipboard, so by its selection.
+document.addEventListener("click", async ({ target }) => {
+  if (!target.matches?.("button.copy")) return;
+  const field = target.previousElementSibling;
+  field.select();
+  if (navigator.clipboard) await navigator.clipboard.writeText(field.value);
+  else document.execCommand("copy");
+  target.textContent = "Copied";
 });

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from authz import models, passwords
 from authz.callers.identity import actor_of, issue_token
-from authz.models import AuditEntry, Member, UseCaller, User
+from authz.models import AuditEntry, Member, Use, UseCaller, User
 from authz.name_rules import JOBS_PRINCIPAL
 from authz.services import invitations, owners, people
 from authz.services.invitations import accept, add_person, invite, invited
@@ -96,10 +96,58 @@ def _free(world: World) -> None:
 def test_an_account_that_is_more_gets_no_link(world: World, more: str) -> None:
     people.add_user(world.olga, "acme", "nora")
     {**DEATHS, "asked": _asked, "no member": _free}[more](world)
-    for actor, metalake in ((world.olga, "acme"), *([(world.actor("sam"), "other")] if more == "no member" else [])):
+    world.give("mia", "manage_users@acme", "manage_grants@acme")
+    was_only_used = more in USED
+    for actor, metalake in (
+        *([] if was_only_used else [(world.olga, "acme")]),
+        (world.actor("mia"), "acme"),
+        *([(world.actor("sam"), "other")] if more == "no member" else []),
+    ):
         with pytest.raises(AlreadyExists):
             invite(actor, metalake, "nora")
     assert not models.Invitation.objects.exists()
+
+
+USED = ("a token", "acted", "asked")
+
+
+@pytest.mark.parametrize("use", USED)
+def test_the_metalake_s_owner_invites_who_was_made_and_used_without_a_password(world: World, use: str) -> None:
+    people.add_user(world.olga, "acme", "nora")
+    {**DEATHS, "asked": _asked}[use](world)
+    account = accept(invite(world.olga, "acme", "nora").secret, PASSWORD)
+    assert account.guest_of == world.acme.id
+    assert not models.Token.objects.filter(user=account, revoked_at=None).exists()
+
+
+def test_who_was_used_in_another_metalake_gets_no_link_in_this_one(world: World) -> None:
+    people.add_user(world.olga, "acme", "nora")
+    issue_token(User.objects.get(username="nora"), "engine")
+    people.remove_user(world.olga, "acme", "nora")
+    world.metalake("other", "sam")
+    people.add_user(world.actor("sam"), "other", "nora")
+    with pytest.raises(AlreadyExists):
+        invite(world.actor("sam"), "other", "nora")
+
+
+def test_a_link_for_who_was_used_is_dead_once_they_have_another_token(world: World) -> None:
+    people.add_user(world.olga, "acme", "nora")
+    _asked(world)
+    issue_token(User.objects.get(username="nora"), "engine")
+    secret = invite(world.olga, "acme", "nora").secret
+    assert invited(secret).username == "nora"
+    issue_token(User.objects.get(username="nora"), "another")
+    assert is_dead(secret)
+
+
+def test_a_link_is_dead_once_the_account_asked_for_something(world: World) -> None:
+    secret = secret_of(world)
+    _asked(world)
+    assert invited(secret).username == "nora"
+    caller, later = UseCaller.objects.get(), timezone.now() + timedelta(seconds=2)
+    hour, second = divmod(int(later.timestamp()), 3600)
+    Use.objects.create(hour=hour, about=1, caller=caller.pk, question=1, times=1, first=second, last=second)
+    assert is_dead(secret)
 
 
 def test_a_link_to_who_owns_something_is_the_metalake_owner_s_to_make(world: World) -> None:

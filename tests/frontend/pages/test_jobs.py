@@ -110,7 +110,9 @@ def test_schedules(admin: Client, jobs: str) -> None:
     assert "stopped" in listed and "Start again" in listed and not Schedule.objects.get().enabled
     admin.post(f"{jobs}/schedules", {"name": "nightly", "act": "enable"})
     assert Schedule.objects.get().enabled
-    admin.post(f"{jobs}/schedules", {"name": "nightly", "act": "drop"})
+    gone = {"what": "drop-schedule", "schedule": "nightly"}
+    assert "Its runs stay" in text(admin, f"{jobs}/change?what=drop-schedule&schedule=nightly")
+    admin.post(f"{jobs}/change", gone | {"act": "apply"})
     assert "There is none." in text(admin, f"{jobs}?sort=schedules") and not Schedule.objects.exists()
     assert admin.post(f"{jobs}/schedules", {"name": "nightly", "act": "enable"}).status_code == 404
 

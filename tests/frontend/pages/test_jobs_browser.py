@@ -28,7 +28,7 @@ def shop(metalake_server: MetalakeServer) -> Shop:
 def test_a_job_is_run_and_scheduled_by_keyboard_alone(desk: Page, shop: Shop) -> None:
     hands = Keyboard(desk)
     desk.goto(f"{shop.server.url}/objects/{shop.ids()[shop.metalake]}")
-    hands.press(desk.get_by_role("link", name="Jobs"))
+    hands.press(desk.get_by_role("link", name="Jobs").first)
     desk.wait_for_selector("text=Nothing has run yet.")
     assert violations(desk) == []
     hands.press(desk.get_by_role("link", name="Templates"))
@@ -38,6 +38,8 @@ def test_a_job_is_run_and_scheduled_by_keyboard_alone(desk: Page, shop: Shop) ->
     hands.fill(desk.get_by_label("times"), "2")
     hands.press(desk.get_by_role("button", name="Run it now"))
     desk.wait_for_selector("text=succeeded")  # the page follows the run by itself
+    assert "2: http" in desk.locator(".outcome").inner_text() and not desk.locator("#log").is_visible()
+    hands.press(desk.locator("details.log summary"))
     assert desk.locator("#log").inner_text().count("catalogs of") == 2
     assert desk.locator("dt:has-text('Did') + dd").inner_text().startswith("2") and not desk.locator("progress").count()
     assert desk.locator("#run[hx-get]").count() == 0, "it is not asked for any more"
@@ -48,5 +50,6 @@ def test_a_job_is_run_and_scheduled_by_keyboard_alone(desk: Page, shop: Shop) ->
     hands.press(desk.get_by_role("button", name="Make the schedule"))
     desk.wait_for_selector("text=Schedule nightly is made.")
     assert violations(desk) == []
-    hands.press(desk.get_by_role("button", name="Delete nightly"))
+    hands.press(desk.get_by_role("link", name="Delete nightly"))
+    hands.press(desk.get_by_role("button", name="Delete the schedule"))
     desk.wait_for_selector("text=Schedule nightly is deleted.")

@@ -6,7 +6,9 @@ import re
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from authz.callers import token_uses
 from authz.models import Token, User
 from tests.frontend.conftest import sign_in
 
@@ -88,3 +90,22 @@ def test_a_part_is_the_list_alone(rita: Client) -> None:
 @pytest.mark.parametrize("id", ["0", "9" * 19, "9" * 40])
 def test_an_id_that_cannot_be_is_missing(rita: Client, id: str) -> None:
     assert rita.post(f"/tokens/{id}/revoke").status_code == 404
+
+
+def test_a_refused_form_leaves_the_new_secret_on_the_page(rita: Client, otto: Client) -> None:
+    (secret,) = secret_in(issue(rita).content.decode())
+    again = {"name": "spark", "days": "30", "shown": secret}
+    answer = rita.post("/tokens", again)
+    assert answer.status_code == 400 and secret_in(answer.content.decode()) == [secret]
+    assert not secret_in(otto.post("/tokens", again | {"name": ""}).content.decode()), "it is not theirs"
+    rita.post(f"/tokens/{Token.objects.get(user__username='rita').pk}/revoke")
+    assert not secret_in(rita.post("/tokens", again | {"name": ""}).content.decode()), "it is good no more"
+
+
+def test_the_last_use_is_listed(rita: Client) -> None:
+    (secret,) = secret_in(issue(rita).content.decode())
+    assert "none on record" in rita.get("/tokens").content.decode()
+    assert works(secret)
+    token_uses.store()
+    page = rita.get("/tokens").content.decode()
+    assert "none on record" not in page and f'<time datetime="{timezone.now():%Y-%m-%dT%H}' in page
