@@ -32,7 +32,12 @@ NAMED = 5  # catalogs
 GROUPS = (
     ("Audit and history", ("authz.AuditEntry", "authz.Fact", "authz.AccessReview", "authz.Dormancy")),
     ("Accounts", ("authz.User", "authz.Token", "authz.Invitation", "authz.Member", "authz.Group")),
-    ("Rights", ("authz.Role", "authz.Grant", "authz.Plan", "authz.PolicyChange", "authz.PolicyEpoch")),
+    (
+        "Rights",
+        (
+            "authz.Role", "authz.Grant", "authz.AccessRequest", "authz.Plan", "authz.PolicyChange", "authz.PolicyEpoch",
+        ),
+    ),
     (
         "Objects",
         (

@@ -171,7 +171,8 @@ def _line_of(target: Located, row: _Row, on: list[Located]) -> AuditLine:
     else:
         says = _sentence(row.event, row.details)
     more = f" and {len(on) - 1} more" if len(on) > 1 else ""
-    where = f"{on[0].kind} {dotted(on[0].full_name)}{more}" if more or on[0].id != target.id else ""
+    first = min(on, key=lambda one: one.full_name)
+    where = f"{first.kind} {dotted(first.full_name)}{more}" if more or first.id != target.id else ""
     return AuditLine(row.id, row.at, row.event, row.actor, says, where)
 
 

@@ -124,7 +124,7 @@ def rows(page: str) -> list[str]:
 
 
 def test_a_page_names_the_way_for_the_tree_to_open(admin: Client, ids: Ids) -> None:
-    """tree.js opens it level by level, and asks for the one object that a long level does not show yet."""
+    """The script opens it level by level, and asks for the one object that a long level does not show yet."""
     trail = [ids[name] for name in ("demo", "lake", "orders", "eu", "sales")]
     assert f'data-trail="{"-".join(map(str, trail))}"' in text(admin, f"/objects/{ids['sales']}")
     for parent, child in pairwise(trail):

@@ -21,7 +21,7 @@ MORE_THAN_A_PAGE = 51  # ways: Access shows 50 at once
 
 
 def test_the_elements_of_our_own_are_under_20_kb_as_they_are_written() -> None:
-    """A script that defines elements counts whole; what pages do without an element is in frame.js and answers.js."""
+    """A script that defines elements counts whole; what pages do without an element is in frame.js."""
     scripts = {script.name: script.read_bytes() for script in STATIC.glob("*.js")}
     weights = {name: len(script) for name, script in scripts.items() if b"customElements.define" in script}
     assert weights, "the scripts lie elsewhere"

@@ -163,7 +163,8 @@ def test_a_form_outlives_a_new_sign_in_of_another_tab(desk: Page, shop: Shop) ->
     desk.get_by_role("button", name="Issue").click()
     desk.get_by_label("The new token").wait_for()
     assert trouble.inner_text() == ""
-    desk.get_by_role("button", name="Revoke kept while away").click()
+    desk.get_by_label("Revoke kept while away", exact=True).click()
+    desk.get_by_role("button", name="Yes, revoke kept while away").click()
 
 
 def open_all(desk: Page, shop: Shop, ids: dict[str, int], paths: Iterable[str], text: str = "") -> None:
