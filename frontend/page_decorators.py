@@ -17,6 +17,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.identity import actor_of
+from authz.objects import by_ids
 from authz.operations import Operation
 from authz.sessions import note_seen
 from catalogs.secrets import is_secret
@@ -28,6 +29,7 @@ from metalake.errors import Forbidden, MetalakeError, NotFound, StoreUnavailable
 from metalake.kinds import Kind
 from metalake.lineage import Lineage, Located
 from metalake.logs import note_failure
+from metalake.refusal_audit import refused
 from metalake.rest.exceptions import shape_of
 
 LONGEST = 2000  # characters of a URL: Django redirects to at most 2,048
@@ -177,7 +179,16 @@ def _failure(request: HttpRequest, failure: MetalakeError) -> HttpResponse:
     says_no_more = isinstance(failure, NotFound | Forbidden) and not is_partial(request)
     title = "" if says_no_more else "That did not work"
     more = {}
+    if isinstance(failure, Forbidden):
+        _note_refusal(request, failure)
     if isinstance(failure, Forbidden) and failure.object_id:
         path = reverse("frontend:request", args=[failure.object_id])
         more = {"link": f"{path}?{urlencode({'for': failure.operation})}", "link_text": "Ask for access"}
     return refuse(request, status, "" if says_no_more else failure.message, title=title, **more)
+
+
+def _note_refusal(request: HttpRequest, failure: Forbidden) -> None:
+    """Audit what was refused, as the APIs do: in the metalake of the object."""
+    known = by_ids([failure.object_id]) if failure.object_id else {}
+    metalakes = [one.nodes[0].name for one in known.values()]
+    refused(request.user.get_username(), f"{request.method} {request.path}", failure, *metalakes)

@@ -58,6 +58,7 @@ SECTIONS = (
     Section("Jobs", "jobs", JOBS),
     Section("Audit", "audit"),
 )
+OBJECTS = ("/objects/", "/catalogs/", "/metalakes/new")  # in the paths of pages about objects
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def bar(request: HttpRequest, actor: Actor, shown: Node | None) -> Bar:
     for one in SECTIONS:
         url = one.url(metalake and metalake.id)
         sections.append(Link(one.label, url, page in one.pages or request.path == url))
-    is_object = request.path == home() or "/objects/" in request.path
+    is_object = request.path == home() or any(part in request.path for part in OBJECTS)
     links = [Link("Objects", home(), is_object and not any(link.is_open for link in sections)), *sections]
     opened = next((one for one, link in zip(SECTIONS, sections, strict=True) if link.is_open), None)
     others = tuple((node.name, _same_page(opened, node.id)) for node in metalakes) if len(metalakes) > 1 else ()

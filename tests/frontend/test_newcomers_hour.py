@@ -29,7 +29,10 @@ class Owner(Mouse):
         bar = self.page.get_by_role("navigation", name="Pages")
         bar.get_by_role("link", name=label, exact=True).click()
         self.page.wait_for_load_state()
-        assert bar.locator("[aria-current]").inner_text() == label
+        assert self.section() == label
+
+    def section(self) -> str:
+        return self.page.get_by_role("navigation", name="Pages").locator("[aria-current]").inner_text()
 
     def follow(self, name: str) -> None:
         self.press(self.page.get_by_role("link", name=name, exact=True).first)
@@ -61,6 +64,7 @@ def make_objects(owner: Owner, metalake: str) -> tuple[str, str]:
     owner.click("Make it")
     owner.made()
     owner.follow("Register a catalog")
+    assert owner.section() == "Objects"
     owner.press(owner.page.locator("a[href*='lakehouse-iceberg']"))
     owner.write(name="lake")
     owner.click("Register")
@@ -169,7 +173,7 @@ def test_a_newcomers_hour(page: Page, browser: Browser, metalake_server: Metalak
 
         owner.press(owner.toast().get_by_role("button", name="Undo"))
         page.get_by_text("Undone:").wait_for()
-        assert other.goto(f"{table}/columns/change").status == 403  # type: ignore[union-attr]
+        assert other.goto(f"{table}/columns/change").status == 403
         other.context.close()
 
     owner.opens("Objects")
@@ -177,6 +181,7 @@ def test_a_newcomers_hour(page: Page, browser: Browser, metalake_server: Metalak
     page.get_by_role("heading", name="Changed lately").wait_for()
     assert "undone" in text(page)
     owner.opens("Audit")
+    assert f"{name} may not alter table lake.travel:nyc.trips" in text(page)
     for done in ("metalake", "view lake.travel:nyc.fares", f"invited user {name}", f"as {name} asked: {PURPOSE}"):
         assert done in text(page)
     owner.opens("Access")

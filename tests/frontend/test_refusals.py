@@ -69,6 +69,14 @@ def test_a_failure_asks_the_store_for_nothing(rita: Client, monkeypatch: pytest.
     assert is_a_sentence(answer) if as_part else 'aria-label="Pages"' in page and "rita" not in page
 
 
+def test_what_a_page_refuses_is_in_the_audit(rita: Client, admin: Client, ids: dict[str, int]) -> None:
+    path = f"/objects/{ids['eu']}/views/new"
+    assert rita.get(path).status_code == 403
+    assert f"GET {path}" in admin.get(f"/metalakes/{ids['demo']}/audit").content.decode()
+    assert rita.get(f"/objects/{ids['payroll']}").status_code == 404
+    assert f"GET /objects/{ids['payroll']}" not in admin.get(f"/metalakes/{ids['demo']}/audit").content.decode()
+
+
 def test_what_is_asked_for_is_replaced_by_the_sentence(rita: Client) -> None:
     answer = rita.get("/objects/4611686018427387904", headers=PART)
     assert answer.status_code == 404 and is_a_sentence(answer)

@@ -82,7 +82,10 @@ def test_a_deny_is_the_broken_link(admin: Client, ids: Ids) -> None:
 def test_who_may_not_make_the_change_sends_a_link(rita: Client, ids: Ids) -> None:
     page = ask(rita, ids["sales"], privilege="modify_table")
     assert verdict(page).startswith("No. rita may not use modify_table")
-    assert 'value="http://testserver/objects/' in page and "Ask the owner, admin" in page
+    assert "Ask the owner, admin" in page and "Ask for access" in page
+    assert 'value="http://testserver/objects/' not in page, "one way to ask is enough"
+    give("rita", Kind.TABLE, "lake.orders:eu.sales", "deny modify_table")
+    assert 'value="http://testserver/objects/' in ask(rita, ids["sales"], privilege="modify_table")
     assert "Grant modify_table</a>" not in page
 
 

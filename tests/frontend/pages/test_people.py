@@ -222,7 +222,7 @@ def test_what_somebody_reaches_stands_on_their_page(ids: dict[str, int], admin: 
     people.add_group(actor("admin"), "demo", "crew")
     roles.assign_roles(actor("admin"), "demo", "group", "crew", ["visitor"])
     group = at(ids, "groups", Group.objects.get().pk)
-    assert "reach by it" in text(admin.get(group)) and "by=group" in text(admin.get(group))
+    assert "reach through it" in text(admin.get(group)) and "by=group" in text(admin.get(group))
 
 
 def test_two_people_are_compared(ids: dict[str, int], admin: Client, rita: Client) -> None:
