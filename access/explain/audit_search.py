@@ -7,10 +7,11 @@ which they may read the access. A page looks at no more than SCANNED rows of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from access.explain import audit_log
 from access.explain.audit_log import REFUSED
@@ -36,6 +37,7 @@ MOST_ROOTS = 50  # objects below which a reader's rows are sought
 MOST_EXPORTED = 20_000  # rows of a file
 MOST_PAGES = 20  # of SCANNED rows each, of a file
 LATE = timedelta(hours=1)  # rows are numbered by their commit; no event is older by more than this
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # no event is older
 CHANGES, REFUSALS = "changes", "refusals"
 _ACCESS_KINDS = frozenset(FAMILIES["read_access"])
 
@@ -165,11 +167,11 @@ def _among(top: Located, on: Located | None) -> QuerySet[AuditEntry]:
 
 def _window(rows: QuerySet[AuditEntry], wanted: Wanted, before: int | None) -> _Window:
     """The newest SCANNED of these rows before a row and within a time; each bound is one look into an index."""
-    if wanted.until and (later := _place(wanted.until + LATE, forward=True)):
+    if wanted.until and wanted.until < timezone.now() and (later := _place(wanted.until + LATE, forward=True)):
         before = min(before or later, later)
     if before is not None:
         rows = rows.filter(pk__lt=before)
-    first = _place(wanted.since - LATE, forward=False) if wanted.since else None
+    first = _place(wanted.since - LATE, forward=False) if wanted.since and wanted.since > EPOCH else None
     if first is not None:
         rows = rows.filter(pk__gt=first)
     rows = rows.order_by("-pk")

@@ -107,9 +107,10 @@ def _bring_back(actor: Actor, top: Located, sort: str, id: int) -> Return:
 
 
 def _removal(actor: Actor, top: Located, sort: str, id: int) -> AuditEntry | None:
-    """The caller's last removal of this user or group."""
+    """The last removal of this user or group, if it was the caller's."""
     removals = AuditEntry.objects.filter(object_id=id, kind=sort, event=f"{sort}.removed", metalake_id=top.id)
-    return removals.filter(actor=actor.name).order_by("-pk").first()
+    last = removals.order_by("-pk").first()
+    return last if last and last.actor == actor.name else None
 
 
 def _ids_of(actor: Actor, metalake: str, sort: str, id: int) -> Collection[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -130,14 +130,14 @@ def _ask(
         purpose=purpose,
         ends_at=ends,
     )
-    publish_events(about(actor, top, "access.requested", row, ends=ends.isoformat(), purpose=purpose))
+    publish_events(about(actor, top, "access.requested", row, target.full_name, ends=ends.isoformat(), purpose=purpose))
     return row
 
 
-def about(actor: Actor, top: Located, name: str, row: AccessRequest, **details: Any) -> Event:
-    """An event about a request, which is audited under its object."""
+def about(actor: Actor, top: Located, name: str, row: AccessRequest, full_name: Sequence[str], **details: Any) -> Event:
+    """An event about a request, which is audited under its object, by a name that the actor knows."""
     more = {"request": row.pk, "privileges": row.privileges, **details}
-    return event(actor, top, name, row.kind, row.object_id, undotted(row.full_name), (), **more)
+    return event(actor, top, name, row.kind, row.object_id, full_name, (), **more)
 
 
 def requests_of(actor: Actor, metalake: str) -> list[Mine]:
@@ -161,7 +161,7 @@ def withdraw(actor: Actor, metalake: str, request_id: int) -> None:
         if row is None:
             raise none_such()
         close(actor, row, WITHDRAWN)
-        publish_events(about(actor, top, "access.request_withdrawn", row))
+        publish_events(about(actor, top, "access.request_withdrawn", row, undotted(row.full_name)))
 
     change(actor, metalake, act, kind="request")
 

@@ -41,6 +41,11 @@ class OpenRequest:
         return self.row.user.username
 
     @property
+    def path(self) -> str:
+        """Of the object today; the one it was asked by may name what the actor may not see."""
+        return dotted(self.on.full_name)
+
+    @property
     def privileges(self) -> list[Privilege]:
         return _known(self.row)
 
@@ -93,7 +98,7 @@ def propose(actor: Actor, one: OpenRequest, ends: datetime) -> Proposal:
     if ends <= timezone.now():
         raise Invalid("The end that was asked for is past: choose another.", kind="ends")
     entries = {each: Given(Effect.ALLOW, None, ends) for each in one.privileges}
-    place = Place(one.on.kind, dotted(one.on.full_name))
+    place = Place(one.on.kind, one.path)
     asked = proposals.AccessRequest((Whom("user", one.who),), place, entries, answers=one.row.pk)
     return proposals.propose(actor, one.on.metalake.name, asked)
 
@@ -115,9 +120,10 @@ def approve(actor: Actor, one: OpenRequest, ends: datetime, token: str) -> Appli
     def settle(actor: Actor, top: Located, answers: int | None) -> dict[str, Any]:
         if answers != request_id:
             raise Conflict("The plan is not of this request; look at it again.", kind="plan")
-        row = _load(actor, top, request_id).row
+        now = _load(actor, top, request_id)
+        row = now.row
         close(actor, row, AccessRequest.State.APPROVED)
-        publish_events(about(actor, top, "access.request_approved", row, user=one.who))
+        publish_events(about(actor, top, "access.request_approved", row, now.on.full_name, user=one.who))
         return {"request": request_id, "requestedBy": one.who, "purpose": row.purpose}
 
     if token:
@@ -136,8 +142,9 @@ def decline(actor: Actor, metalake: str, request_id: int, reason: str) -> None:
     check_text(reason, "Say why: the requester reads it.")
 
     def act(actor: Actor, top: Located) -> None:
-        row = _load(actor, top, request_id).row
-        close(actor, row, AccessRequest.State.DECLINED, reason)
-        publish_events(about(actor, top, "access.request_declined", row, user=row.user.username, reason=reason))
+        now = _load(actor, top, request_id)
+        close(actor, now.row, AccessRequest.State.DECLINED, reason)
+        details = {"user": now.who, "reason": reason}
+        publish_events(about(actor, top, "access.request_declined", now.row, now.on.full_name, **details))
 
     change(actor, metalake, act, kind="request")

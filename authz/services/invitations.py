@@ -194,6 +194,8 @@ def _live(secret: str) -> models.Invitation | None:
     row = models.Invitation.objects.filter(digest=_digest(secret)).select_related("user").first()
     if row is None or row.expires_at <= timezone.now() or not _is_ours_alone(row.user, row.metalake_id):
         return None
+    if _was_used(row.user) and _was_elsewhere(row.user, row.metalake_id):
+        return None
     return None if _became_more(row.user, since=row.expires_at - GOOD_FOR) else row
 
 

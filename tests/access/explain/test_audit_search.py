@@ -90,6 +90,11 @@ def test_it_is_filtered(some: World, wire: Wire) -> None:
     assert wire("GET", f"{AUDIT}?type=table&fullName=lake.A:B.none")[0] == 404
 
 
+@pytest.mark.parametrize("wish", [{"since": "0001-01-01T00:00:00Z"}, {"until": "9999-12-31T23:59:59Z"}])
+def test_a_time_may_be_the_first_or_the_last_there_is(some: World, wire: Wire, wish: dict[str, str]) -> None:
+    assert read(wire, **wish) == read(wire)
+
+
 def test_it_comes_in_pages(some: World, wire: Wire) -> None:
     pages = list(wire.pages(AUDIT, 3))
     assert [len(page["entries"]) for page in pages] == [3, 1]

@@ -192,6 +192,18 @@ def test_nobody_else_undoes_it_nor_later_nor_twice(team: World) -> None:
     assert Group.objects.count() == 1 and Role.objects.count() == 3
 
 
+def test_a_removal_of_ones_own_does_not_undo_a_later_one(team: World) -> None:
+    """Else what the other took back before removing them would be given again."""
+    team.give("nils", "manage_users@acme", "manage_grants@acme")
+    id = remove(team, "user", "mia", "nils")
+    back(team, "user", id, "nils")
+    roles.unassign_roles(team.olga, "acme", "user", "mia", ["r1"])
+    remove(team, "user", "mia")
+    with pytest.raises(NotFound, match="nils has removed no such user"):
+        back(team, "user", id, "nils")
+    assert back(team, "user", id).roles == []
+
+
 def test_a_disabled_user_is_back_disabled_and_former_people_stay_out(team: World) -> None:
     people.add_user(team.olga, "acme", "sam", external_id="x-1", enabled=False)
     back(team, "user", remove(team, "user", "sam"))

@@ -78,6 +78,19 @@ def test_who_may_grant_all_of_it_there_or_above_sees_and_decides_it(reader: Worl
         load(reader.mia, "acme", row.pk)
 
 
+def test_an_object_that_moved_is_shown_by_the_name_of_today(reader: World) -> None:
+    """The name that it was asked by may name a schema that those who decide do not see, or another object by now."""
+    row = wish(reader, reader.t)
+    home = reader.schema("open")
+    reader.t.place_under(home)
+    reader.t.save()
+    reader.give("nils", "use_catalog@lake", "use_schema@lake.open", "manage_grants@lake.open")
+    (one,) = open_requests(reader.actor("nils"))
+    assert (one.row, one.path) == (row, "lake.open.t")
+    decline(reader.actor("nils"), "acme", row.pk, "no")
+    assert [entry.full_name for entry in reader.events("access.request_declined")] == ["lake.open.t"]
+
+
 def test_a_request_is_decided_once(reader: World) -> None:
     row = wish(reader, reader.t)
     one = load(reader.olga, "acme", row.pk)

@@ -130,6 +130,16 @@ def test_who_was_used_in_another_metalake_gets_no_link_in_this_one(world: World)
         invite(world.actor("sam"), "other", "nora")
 
 
+def test_a_link_for_who_was_used_is_dead_once_they_were_elsewhere(world: World) -> None:
+    people.add_user(world.olga, "acme", "nora")
+    issue_token(User.objects.get(username="nora"), "engine")
+    secret = invite(world.olga, "acme", "nora").secret
+    world.metalake("other", "sam")
+    people.add_user(world.actor("sam"), "other", "nora")
+    people.remove_user(world.actor("sam"), "other", "nora")
+    assert is_dead(secret)
+
+
 def test_a_link_for_who_was_used_is_dead_once_they_have_another_token(world: World) -> None:
     people.add_user(world.olga, "acme", "nora")
     _asked(world)
