@@ -25,7 +25,7 @@ from authz import operations, policy
 from authz.actor import Actor
 from authz.callers.enumeration import misses_counted
 from authz.models import Grant, Group, Member, Role, unended
-from authz.objects import by_ids, finder
+from authz.objects import batches, by_ids, finder
 from authz.services import people
 from authz.services.change import enter
 from authz.services.directory import word_begins
@@ -167,6 +167,7 @@ def _visible_children(actor: Actor, parent: Located, rows: QuerySet[Securable]) 
     return [schemas, *(policy.visible_leaves(actor, parent, rows.filter(kind=kind), kind) for kind in LEAVES)]
 
 
+AT_ONCE = 200  # comments that are read at once
 SHORTEST = 3  # characters of a text that is looked for in comments
 MOST_METALAKES = 20  # searched at once
 MOST_GRANTS = 500  # of roles, that are looked at for whoever may grant somewhere
@@ -274,12 +275,17 @@ def by_comment(actor: Actor, seen: Seen, text: str, limit: int) -> list[Result]:
     for region in _by_size(seen)[0]:
         inside |= region.rows()
     rows = Securable.objects.filter(inside, comment__icontains=text).order_by("name", "id")
-    comments = dict(rows.values_list("id", "comment")[: 4 * limit])
-    matching = [id for id, comment in comments.items() if starts_word(comment or "", fold(text))]
-    objects = by_ids(matching)
-    named = (objects[id] for id in matching if id in objects)
-    loaded = [each for each in named if policy.permits(actor, operations.load_of(each.kind), each)]
-    return [_object(each)._replace(comment=comments[each.id] or "") for each in loaded[:limit]]
+    found: list[Result] = []
+    # All of them are looked at: with a bound before the rights, what is hidden would push out what is seen.
+    for some in batches(rows.values_list("id", flat=True), AT_ONCE):
+        comments = dict(Securable.objects.filter(pk__in=some).values_list("id", "comment"))
+        objects = by_ids(id for id in some if starts_word(comments.get(id) or "", fold(text)))
+        named = (objects[id] for id in some if id in objects)
+        loaded = [each for each in named if policy.permits(actor, operations.load_of(each.kind), each)]
+        found += [_object(each)._replace(comment=comments[each.id] or "") for each in loaded]
+        if len(found) >= limit:
+            break
+    return found[:limit]
 
 
 # Roles and people

@@ -270,3 +270,15 @@ def test_a_word_of_a_comment_leads_to_what_one_may_load(world: World) -> None:
     assert commented("mia", "ride") == ["trips"]
     with patch.object(searching, "SMALL", 0):
         assert commented("olga", "ride") == [], "large regions are not read"
+
+
+def test_what_is_hidden_pushes_out_no_comment(world: World) -> None:
+    """Else whoever fills all places but one reads hidden comments, a word at a time."""
+    world.give("mia", "use_catalog@lake", "use_schema@lake.A", "select_table@lake.A:B")
+    tables = [world.table(f"a{number}") for number in range(8)]
+    for table in tables:
+        world.give("mia", f"deny select_table@lake.A:B.{table.name}")
+    world.table("trips")
+    Securable.objects.filter(name__in=["trips", *(table.name for table in tables)]).update(comment="a ride")
+    found = search(world.mia, "acme", "ride", 1, comments=True).commented
+    assert [result.name for result in found] == ["trips"]
