@@ -164,7 +164,8 @@ def watch(actor: Actor, catalog: Located) -> Watch:
 
 def undecided_writes(actor: Actor) -> list[tuple[Located, int]]:
     """The outside catalogs with writes that wait for the actor's decision, each with how many; of MANY catalogs."""
-    counted = recovery.undecided().order_by().values("in_catalog_id").annotate(count=Count("pk"))
+    theirs = recovery.undecided().filter(in_catalog__parent__in=policy.metalakes_of(actor).values("pk"))
+    counted = theirs.order_by().values("in_catalog_id").annotate(count=Count("pk"))
     counts = dict(counted.values_list("in_catalog_id", "count")[:MANY])
     catalogs = by_ids(counts).values() if counts else ()
     return [(each, counts[each.id]) for each in catalogs if policy.permits(actor, operations.REFRESH_CATALOG, each)]

@@ -30,7 +30,7 @@ class Ending(NamedTuple):
 
 
 def ending_soon(actor: Actor, within: timedelta) -> list[Ending]:
-    """The grants that end within that time, the first to end first; of the MOST_EXAMINED next ones."""
+    """The grants that end within that time, the first to end first; of the MOST_EXAMINED next ones where they are."""
     until = actor.now + within.total_seconds()
     masks: dict[tuple[float, int, int], int] = {}
     for role, of_role in actor.policy.timed.items():
@@ -39,6 +39,10 @@ def ending_soon(actor: Actor, within: timedelta) -> list[Ending]:
                 if actor.now < span.ends <= until:
                     key = (span.ends, role, on)
                     masks[key] = masks.get(key, 0) | span.mask
+    if len(masks) > MOST_EXAMINED:  # those of other metalakes must not push out the reader's own
+        here = Role.objects.filter(parent__in=policy.metalakes_of(actor).values("pk"), pk__in={key[1] for key in masks})
+        theirs = set(here.values_list("pk", flat=True))
+        masks = {key: mask for key, mask in masks.items() if key[1] in theirs}
     some = sorted(masks)[:MOST_EXAMINED]
     objects = by_ids({on for _, _, on in some}) if some else {}
     shown = {id for id, on in objects.items() if reads_access(actor, on)}

@@ -275,17 +275,17 @@ def by_comment(actor: Actor, seen: Seen, text: str, limit: int) -> list[Result]:
     for region in _by_size(seen)[0]:
         inside |= region.rows()
     rows = Securable.objects.filter(inside, comment__icontains=text).order_by("name", "id")
-    found: list[Result] = []
+    results: list[Result] = []
     # All of them are looked at: with a bound before the rights, what is hidden would push out what is seen.
     for some in batches(rows.values_list("id", flat=True), AT_ONCE):
         comments = dict(Securable.objects.filter(pk__in=some).values_list("id", "comment"))
         objects = by_ids(id for id in some if starts_word(comments.get(id) or "", fold(text)))
         named = (objects[id] for id in some if id in objects)
         loaded = [each for each in named if policy.permits(actor, operations.load_of(each.kind), each)]
-        found += [_object(each)._replace(comment=comments[each.id] or "") for each in loaded]
-        if len(found) >= limit:
+        results += [_object(each)._replace(comment=comments[each.id] or "") for each in loaded]
+        if len(results) >= limit:
             break
-    return found[:limit]
+    return results[:limit]
 
 
 # Roles and people

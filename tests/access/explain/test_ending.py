@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from access.explain import ending
 from access.explain.ending import ending_soon
 from authz.services import roles
 from authz.services.grant_entries import Ask
@@ -43,6 +44,16 @@ def test_what_ends_within_the_time_comes_the_first_to_end_first(world: World) ->
     assert endings(world, "mia") == endings(world, "olga"), "her own"
     world.give("nils", "use_catalog@lake", "manage_grants@lake.A")
     assert endings(world, "nils") == [("later", "A", ["use_schema", "select_table"])]
+
+
+def test_what_ends_in_other_metalakes_pushes_nothing_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ending, "MOST_EXAMINED", 1)
+    world.metalake("other", "sam")
+    soon = world.olga.moment + timedelta(days=1)
+    there = Ask(Kind.METALAKE, "other", [("use_catalog", "allow", None, soon)])
+    roles.create_role(world.actor("sam"), "other", "theirs", securables=[there])
+    give_until(world, "ours", soon + timedelta(days=1), "use_catalog", kind=Kind.CATALOG, on="lake")
+    assert endings(world, "olga") == [("ours", "lake", ["use_catalog"])]
 
 
 def test_it_takes_three_statements_however_many_end(world: World) -> None:
