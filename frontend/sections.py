@@ -9,11 +9,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from authz import policy
 from authz.actor import Actor
+from authz.operations import READ_ACCESS_TO_METALAKE
 from catalogs.services import browsing
 from frontend.page_decorators import home, signed_in
 from metalake.errors import NotFound
-from metalake.lineage import Node
+from metalake.lineage import Located, Node
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,16 @@ ACCESS = frozenset(
     {"matrix", "matrix-changes", "reviewed", "undo", "plan", "download-grants", "access-findings", "mend", "request"}
     | {"requests", "decide", "withdraw"}
 )
+ACCESS_PAGES = (
+    Section("Who has access", "access", frozenset({"why"})),
+    Section("Requests", "requests"),
+    Section("Findings", "access-findings"),
+    Section("Matrix", "matrix", frozenset({"matrix-changes"})),
+    Section("Grants as a file", "plan"),
+    Section("Changes", "changes", frozenset({"compare"})),
+)
+"""The pages of Access, which all have the same tabs."""
+OF_READERS = ("access-findings", "changes")  # for whoever may read everybody's access
 JOBS = frozenset({"jobs", "findings", "start-job", "run", "change-schedule", "change-jobs", "edit-template"})
 SECTIONS = (
     Section("People", "people", PEOPLE),
@@ -86,12 +98,20 @@ def bar(request: HttpRequest, actor: Actor, shown: Node | None) -> Bar:
     sections = []
     for one in SECTIONS:
         url = one.url(metalake and metalake.id)
-        sections.append(Link(one.label, url, page in one.pages or request.path == url))
+        sections.append(Link(one.label, url, page in one.pages or f"{request.path}/".startswith(f"{url}/")))
     is_object = request.path == home() or any(part in request.path for part in OBJECTS)
     links = [Link("Objects", home(), is_object and not any(link.is_open for link in sections)), *sections]
     opened = next((one for one, link in zip(SECTIONS, sections, strict=True) if link.is_open), None)
     others = tuple((node.name, _same_page(opened, node.id)) for node in metalakes) if len(metalakes) > 1 else ()
     return Bar(links, metalake, others)
+
+
+def access_links(request: HttpRequest, actor: Actor, metalake: Located) -> list[Link]:
+    """The tabs of the metalake's access that the actor may open."""
+    page = request.resolver_match.url_name if request.resolver_match else None
+    reads = policy.permits(actor, READ_ACCESS_TO_METALAKE, metalake)
+    pages = [one for one in ACCESS_PAGES if reads or one.route not in OF_READERS]
+    return [Link(one.label, one.url(metalake.id), page == one.route or page in one.pages) for one in pages]
 
 
 def _same_page(opened: Section | None, metalake_id: int) -> str:

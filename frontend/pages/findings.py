@@ -16,6 +16,7 @@ from authz.actor import Actor
 from authz.models import Dormancy
 from frontend.page_decorators import permits, signed_in
 from frontend.pages.catalogs import located
+from frontend.pages.jobs import SORTS
 from metalake.errors import NotFound
 from metalake.kinds import Kind
 from metalake.lineage import Located
@@ -37,7 +38,7 @@ def show_findings(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpR
         raise NotFound("There is no such list.")
     labels = LABELS if permits(request, operations.READ_ACCESS_TO_METALAKE, target) else {VIEWS: LABELS[VIEWS]}
     about = _broken(actor, target, int(begin)) if of == VIEWS else _dormant(actor, target, of, int(begin))
-    context = {"target": target, "of": of, "labels": labels, "label": LABELS[of], **about}
+    context = {"target": target, "of": of, "labels": labels, "sorts": SORTS, "label": LABELS[of], **about}
     return render(request, "frontend/jobs/findings.html", context)
 
 

@@ -46,7 +46,6 @@ def show_jobs(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpRespo
         raise NotFound("There is no such list.")
     context: dict[str, Any] = {"target": target, "sort": sort, "sorts": SORTS}
     context["sees_all"] = permits(request, operations.MANAGE_JOBS, target)
-    context["may_read_access"] = permits(request, operations.READ_ACCESS_TO_METALAKE, target)
     if sort == "runs":
         context["rows"] = runs.list_runs(actor, target.name, Choice())[:MOST_RUNS]
         context["is_moving"] = any(run.status in JobRun.LIVE for run in context["rows"])

@@ -10,7 +10,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from access.explain.explanations import read_wanted
-from access.explain.permissions import reads_access
 from access.plans.apply import Moved
 from access.requests import asking, deciding
 from access.requests.asking import Offer
@@ -85,7 +84,6 @@ def show_requests(request: HttpRequest, actor: Actor, metalake_id: int) -> HttpR
     target = located(actor, metalake_id, Kind.METALAKE)
     waiting = deciding.open_requests(actor, target.id)
     context = {"target": target, "waiting": waiting[:SHOWN], "total": len(waiting)}
-    context["may_read_findings"] = reads_access(actor, target)
     context["mine"] = asking.requests_of(actor, target.name)
     return render(request, "frontend/requests/list.html", context)
 

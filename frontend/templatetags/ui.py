@@ -16,7 +16,7 @@ from lucide.templatetags.lucide import lucide
 
 from frontend import confusables as names
 from frontend import svg, toasts
-from frontend.sections import Bar, bar
+from frontend.sections import Bar, Link, access_links, bar
 from metalake.kinds import KINDS, Kind
 
 register = template.Library()
@@ -96,3 +96,10 @@ def top_bar(context: template.Context) -> Bar:
     if request is None or "caller" not in request.__dict__:
         return Bar.without_store(is_signed_in=bool(request and request.user.is_authenticated))
     return bar(request, request.__dict__["caller"], target.nodes[0] if target else None)
+
+
+@register.inclusion_tag("frontend/access/nav.html", takes_context=True)
+def access_nav(context: template.Context) -> dict[str, list[Link]]:
+    """The tabs of the shown metalake's access."""
+    request = context["request"]
+    return {"links": access_links(request, request.__dict__["caller"], context["target"])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -28,7 +29,7 @@ PAGES = {
     "objects/<int:object_id>/change": (
         "own",
         *("alter_metalake", "alter_catalog", "alter_schema", "alter_table", "alter_view", "move_table", "move_view"),
-        *("enable_metalake", "enable_catalog"),
+        *("enable_metalake", "enable_catalog", "choose_places"),
         *("drop_metalake", "drop_catalog", "drop_schema", "drop_table", "drop_view"),
     ),
     "objects/<int:object_id>/columns": ("load",),
@@ -55,7 +56,7 @@ PAGES = {
     "objects/<int:object_id>/tables/new": ("load", "create_table"),
     "objects/<int:object_id>/views/new": ("load", "create_view"),
     "metalakes/new": (CALLER,),
-    "metalakes/<int:metalake_id>/people": ("list_members", "list_roles"),
+    "metalakes/<int:metalake_id>/people": ("list_members", "list_roles", "read_roles"),
     "metalakes/<int:metalake_id>/people/change": ("assign_roles", "manage_users", "manage_groups", "drop_role"),
     "metalakes/<int:metalake_id>/people/undo": ("manage_users", "manage_groups"),
     "metalakes/<int:metalake_id>/people/compare": ("read_access_to_metalake",),
@@ -131,6 +132,7 @@ PAGES = {
     "api/schema/": (ANYONE,),
     "api/schema/ui/": (ANYONE,),
 }
+DOCS = Path(__file__).parents[2] / "docs" / "browser.md"
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 
 
@@ -249,6 +251,22 @@ def test_a_page_asks_rows_of_the_table() -> None:
         assert any(name in FAMILIES for name in asked) == about_an_object, f"{path}: an object's kind is not in it"
         names_a_kind = "metalake_id" in path or "catalog_id" in path
         assert about_an_object or names_a_kind or asked in ((ANYONE,), (CALLER,)), path
+
+
+def test_every_operation_has_a_page_or_a_reason_why_not() -> None:
+    """And nothing is called missing that a page asks."""
+    asked = {name for names in PAGES.values() for name in names}
+    on_pages = (asked & OPERATIONS.keys()) | {
+        row.name for name in asked & FAMILIES.keys() for row in FAMILIES[name].values()
+    }
+    section = DOCS.read_text().split("\n## What is not on a page\n")[1].split("\n## ")[0]
+    named = {
+        name
+        for line in section.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert OPERATIONS.keys() - on_pages == named
 
 
 @pytest.mark.django_db

@@ -49,3 +49,19 @@ def test_the_pages_of_others_are_not_shown_with_a_refusal(rita: Client, admin: C
     other = metalakes.create_metalake(actor("admin"), "second", None, {}).id
     bar = top(rita, f"/objects/{other}", 404)
     assert "second" not in bar and f"/metalakes/{ids['demo']}/people" in links(bar, "nav")
+
+
+def test_every_page_of_access_has_the_same_tabs(admin: Client, rita: Client, ids: Ids) -> None:
+    demo = ids["demo"]
+    pages = [
+        f"/objects/{demo}/access",
+        *(f"/metalakes/{demo}/{each}" for each in ("access/requests", "matrix", "plan")),
+    ]
+    of_readers = [f"/metalakes/{demo}/access/findings", f"/objects/{demo}/access/changes"]
+    for client, expected in ((admin, {*pages, *of_readers}), (rita, set(pages))):
+        for path in expected:
+            page = client.get(path).content.decode()
+            nav = re.search(r'<nav class="tabs" aria-label="Access">.*?</nav>', page, re.DOTALL)
+            assert nav and set(links(nav[0], "nav")) == expected, path
+            assert f'href="{path}" aria-current="page"' in nav[0]
+            assert f'href="/objects/{demo}/access" aria-current="page"' in top(client, path), path

@@ -35,7 +35,7 @@ def test_each_leads_to_the_plan_that_revokes_it(admin: Client, ids: Ids) -> None
     path = f"/metalakes/{ids['demo']}/reviewed"
     assert "No review was made yet" in admin.get(path).content.decode()
     deliver(ids, finding(ids, verdict="redundant", by=ids["demo"]))
-    assert path in admin.get(f"/metalakes/{ids['demo']}/jobs").content.decode()
+    assert path in admin.get(f"/metalakes/{ids['demo']}/access/findings").content.decode()
     page = admin.get(path).content.decode()
     assert "Its role has the same on demo" in page and "Not in the record" in page and "90 days" in page
     link = html.unescape(re.search(r'href="(/objects/\d+/revoke[^"]+)"', page)[1])

@@ -45,8 +45,8 @@ def test_a_reviewed_grant_is_revoked_by_keyboard_alone(desk: Page, shop: Shop) -
     shop.call("PUT", f"/api/bulk/metalakes/{shop.metalake}/access/review", report)
 
     hands = Keyboard(desk)
-    desk.goto(f"{shop.server.url}/metalakes/{ids[shop.metalake]}/jobs")
-    hands.press(desk.get_by_role("link", name="Unused and redundant grants"))
+    desk.goto(f"{shop.server.url}/metalakes/{ids[shop.metalake]}/access/findings")
+    hands.press(desk.get_by_role("link", name="Look at them"))
     desk.wait_for_selector("text=Its role has the same on")
     assert violations(desk, in_dark=True) == []
     hands.press(desk.get_by_role("link", name="Revoke select_table of role readers"))
