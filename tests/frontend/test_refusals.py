@@ -13,6 +13,7 @@ from django.test import Client
 from authz.models import Token
 from authz.services import people
 from catalogs.services import browsing
+from metalake import refusal_audit
 from tests.demo import actor
 from tests.frontend.conftest import add_view, sign_in
 
@@ -70,6 +71,7 @@ def test_a_failure_asks_the_store_for_nothing(rita: Client, monkeypatch: pytest.
 
 
 def test_what_a_page_refuses_is_in_the_audit(rita: Client, admin: Client, ids: dict[str, int]) -> None:
+    refusal_audit.forget()  # what other tests were refused in this minute
     path = f"/objects/{ids['eu']}/views/new"
     assert rita.get(path).status_code == 403
     assert f"GET {path}" in admin.get(f"/metalakes/{ids['demo']}/audit").content.decode()
