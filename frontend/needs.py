@@ -65,7 +65,7 @@ def _ending(actor: Actor, tops: Sequence[Located]) -> Need:
         Item(one.role, _url("access", one.on.id, by="role", q=one.role), dotted(one.on.full_name), one.ends)
         for one in endings[:MOST]
     ]
-    return Need("Grants that end soon", "clock", "Within 14 days. A new grant makes one last.", items, len(endings))
+    return Need("Grants that end soon", "clock", "Within 14 days. They end by themselves.", items, len(endings))
 
 
 def _requested(actor: Actor, tops: Sequence[Located]) -> Need:
