@@ -153,7 +153,7 @@ class TableStore(LeafStore):
         address: Address,
         table: Located,
         updates: Sequence[Any],
-        requires: Callable[[Json], None] = lambda parts: None,
+        requires: Callable[[Json], None] | None = None,
     ) -> TableRecord:
         """Apply the native API's updates, all or none, to the table whose parts `requires` accepts: it may raise."""
 

@@ -151,7 +151,7 @@ class OutsideTables(TableStore):
         address: Address,
         table: Located,
         updates: Sequence[Any],
-        requires: Callable[[Json], None] = lambda parts: None,
+        requires: Callable[[Json], None] | None = None,
     ) -> TableRecord:
         """Alter a table; an Iceberg table by a commit to its metadata, like a managed one."""
         current = self.load(actor, table, refresh=True)

@@ -108,7 +108,7 @@ def alter(
     actor: Actor,
     table: Located,
     updates: Sequence[Any],
-    requires: Callable[[dict[str, Any]], None] = lambda parts: None,
+    requires: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
     """Alter a table by an intent, based on its current definition; updates that change nothing make no intent.
 
@@ -120,7 +120,8 @@ def alter(
 
     def attempt() -> None:
         mirrored = current(actor, table, provider, force=True)
-        requires(provider.tables.show(mirrored.definition))
+        if requires is not None:
+            requires(provider.tables.show(mirrored.definition))
         resolved = resolve_masks(updates, lambda: provider.tables.show(mirrored.definition)["properties"])
         expected = provider.tables.altered(mirrored.definition, resolved)
         if expected != mirrored.definition:

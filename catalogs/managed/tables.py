@@ -87,7 +87,7 @@ class ManagedTables(TableStore):
         address: Address,
         table: Located,
         updates: Sequence[Any],
-        requires: Callable[[Json], None] = lambda parts: None,
+        requires: Callable[[Json], None] | None = None,
     ) -> TableRecord:
         return commit(actor, address, table, native_change(updates, requires))
 

@@ -82,12 +82,13 @@ def table_change(requirements: Sequence[Json], updates: Sequence[Json]) -> Chang
     return planned_change(lambda current: (list(requirements), list(updates)))
 
 
-def native_change(updates: Sequence[Any], requires: Callable[[Json], None] = lambda parts: None) -> Change[TableRecord]:
+def native_change(updates: Sequence[Any], requires: Callable[[Json], None] | None = None) -> Change[TableRecord]:
     """The native API's updates to an Iceberg table; `requires` raises for one that it should not be made on."""
 
     def plan(current: TableRecord) -> tuple[list[Json], list[Json]]:
         store = store_for(current.published, Kind.TABLE)
-        requires(store.parts(current))
+        if requires is not None:
+            requires(store.parts(current))
         resolved = resolve_masks(updates, lambda: store.parts(current)["properties"])
         return updates_for(resolved, current.metadata)[:2]
 

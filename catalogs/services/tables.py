@@ -144,10 +144,11 @@ def alter_native_table(actor: Actor, address: Address, updates: Sequence[Any], s
     policy.require(actor, operations.ALTER_TABLE, table)
 
     def require_unchanged(parts: dict[str, Any]) -> None:
-        if since is not None and columns_version(parts) != since:
+        if columns_version(parts) != since:
             raise Conflict("The columns were changed meanwhile.", kind=Kind.TABLE)
 
-    return store_for(table, Kind.TABLE).alter(actor, address, table, updates, require_unchanged)
+    requires = None if since is None else require_unchanged
+    return store_for(table, Kind.TABLE).alter(actor, address, table, updates, requires)
 
 
 def columns_version(parts: dict[str, Any]) -> str:
