@@ -153,18 +153,20 @@ document.addEventListener("click", (event) => {
   if (opener) document.getElementById(opener.dataset.opens)?.showModal();
 });
 
-// A button with data-copies copies the text of that element; where the browser does not let it, the text is selected.
-document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copies]");
+// A button with data-copies copies the text of that element, a button.copy the field before it. Over plain HTTP there is
+// no clipboard: the text is selected and copied by that.
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest("[data-copies], button.copy");
   if (!button) return;
-  const from = document.getElementById(button.dataset.copies);
+  const from = button.dataset.copies ? document.getElementById(button.dataset.copies) : button.previousElementSibling;
   try {
     await navigator.clipboard.writeText(from.value ?? from.textContent);
-    button.textContent = "Copied";
   } catch {
     if (from.select) from.select();
     else getSelection().selectAllChildren(from);
+    if (!document.execCommand("copy")) return;
   }
+  button.textContent = "Copied";
 });
 
 // A file that is larger than its field takes (data-most, bytes) is refused before it is sent.
@@ -218,14 +220,4 @@ document.addEventListener("htmx:afterSettle", (event) => {
   });
   for (const field of wrong) field.closest("details")?.setAttribute("open", "");
   if (wrong.length) wrong[0].focus();
-});
-
-// Copies the field before the button; over plain HTTP there is no clipboard, so by its selection.
-document.addEventListener("click", async ({ target }) => {
-  if (!target.matches?.("button.copy")) return;
-  const field = target.previousElementSibling;
-  field.select();
-  if (navigator.clipboard) await navigator.clipboard.writeText(field.value);
-  else document.execCommand("copy");
-  target.textContent = "Copied";
 });
